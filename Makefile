@@ -1,0 +1,46 @@
+# One command per wish. Every target first makes .venv from requirements.lock; after the first time that costs nothing.
+# Another Python: make PYTHON=python3.12 test. Without parallel tests: make test XDIST=
+
+# The Python that .venv was made with, while there is one, so that a choice made once lasts.
+PYTHON ?= $(shell test -x .venv/bin/python && echo .venv/bin/python || echo python3)
+XDIST ?= -n 2 --dist loadfile
+PYTEST_ARGS ?=
+# How many histories of the engine `make torture` compares with its model; `make test` runs fewer.
+MODEL_EXAMPLES ?= 3000
+
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench torture up clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: ## make .venv, the one thing every other target needs
+	@$(PYTHON) tools/bootstrap.py
+
+demo: setup ## send, lease, retry and archive real messages, and watch it happen
+	@$(BIN)/python -m menzil.demo
+
+test: lint ## lint, then every test
+	$(BIN)/python -m pytest -q $(XDIST) $(PYTEST_ARGS)
+
+lint: setup ## style, types and the walls between the rooms
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict src tools
+	$(BIN)/lint-imports --no-logo
+
+bench: setup ## measure the figures we publish, as ratios
+	$(BIN)/python -m bench
+
+torture: setup ## the long run: faults, killed processes, and the model at length
+	MENZIL_MODEL_EXAMPLES=$(MODEL_EXAMPLES) $(BIN)/python -m pytest -q --timeout 7200 -m torture $(PYTEST_ARGS)
+	MENZIL_MODEL_EXAMPLES=$(MODEL_EXAMPLES) $(BIN)/python -m pytest -q --timeout 7200 -k model $(PYTEST_ARGS)
+
+up: setup ## start a PostgreSQL of your own
+	@$(BIN)/menzil pg start
+
+clean: ## remove .venv, builds and caches; databases stay
+	rm -rf .venv .venv.lock build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests tools bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

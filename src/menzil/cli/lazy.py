@@ -1,0 +1,77 @@
+"""A click group that imports a command when it is called, not when it is listed.
+
+`menzil --help` answers without importing a worker, a web server or Spark, and a command whose extra is not installed
+gets in nobody else's way. The table carries the line that --help shows; the command keeps its own longer help.
+Errors of menzil leave as one sentence and one hint on stderr with exit code 2; any other error keeps its traceback.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import IO, Any, NamedTuple
+
+import click
+import psycopg
+
+from menzil.model.errors import MenzilError, translate
+
+#: Exit codes: the command did its work and found something to fix, or it could not do its work at all.
+SOMETHING_TO_FIX = 1
+COULD_NOT = 2
+
+
+class Place(NamedTuple):
+    """Where a command lives, as "module:object", and the line that stands for it in --help."""
+
+    target: str
+    help: str
+
+
+class CouldNotError(click.ClickException):
+    """An error of menzil on its way to stderr."""
+
+    exit_code = COULD_NOT
+
+    def __init__(self, error: MenzilError) -> None:
+        super().__init__(error.message)
+        self.hint = error.hint
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        super().show(file)
+        if self.hint:
+            click.echo(f"Hint: {self.hint}", file=file, err=file is None)
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are places in a table."""
+
+    def __init__(self, *args: Any, places: dict[str, Place], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.places = places
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self.places})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        place = self.places.get(cmd_name)
+        if place is None:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = place.target.partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command), f"{place.target} is not a click command"
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.places[name].help) for name in self.list_commands(ctx)])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except MenzilError as error:
+            raise CouldNotError(error) from error
+        except psycopg.Error as error:
+            known = translate(error)
+            if known is None:
+                raise
+            raise CouldNotError(known) from error

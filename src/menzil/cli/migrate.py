@@ -1,0 +1,53 @@
+"""`menzil migrate`: install menzil into a database, or bring it up to date."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+
+import click
+
+from menzil import install
+from menzil.cli.dsn import dsn_option, resolve
+
+
+@click.command()
+@dsn_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of sentences.")
+@click.option("--target", type=click.IntRange(min=1), help="Stop after this migration and leave the code alone.")
+@click.option("--reapply", is_flag=True, help="Apply functions, views and roles even if they are current.")
+@click.option(
+    "--wait", type=click.FloatRange(min=0), default=60.0, show_default=True, help="Seconds to wait for locks."
+)
+def migrate(dsn: str | None, as_json: bool, target: int | None, reapply: bool, wait: float) -> None:
+    """Install menzil into a database, or bring it up to date.
+
+    Safe while workers run, and when several run it at once. A second run changes nothing.
+    """
+    pace = install.Pace(patience=wait)
+    with _database(dsn) as database:
+        # Sentences are for people: with --json they go where they do not mix with the answer.
+        report = install.migrate(
+            database, target=target, reapply=reapply, pace=pace, progress=lambda line: click.echo(line, err=as_json)
+        )
+    if as_json:
+        click.echo(json.dumps({**asdict(report), "changed": report.changed}))
+    elif not report.changed:
+        click.echo(f"Nothing to do: schema {report.to_version} is up to date.")
+    else:
+        click.echo(f"Schema {report.from_version} is now {report.to_version}, in {report.seconds:.1f} s.")
+
+
+@contextmanager
+def _database(dsn: str | None) -> Iterator[str]:
+    found = resolve(dsn)
+    if found is not None:
+        yield found
+        return
+    # Only now: nobody who has a server needs the embedded one.
+    from menzil.embedded import Embedded
+
+    with Embedded() as server:
+        yield server.dsn

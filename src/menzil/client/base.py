@@ -1,0 +1,183 @@
+"""What both clients are made of: where an Op runs, and who owns the connection.
+
+Without `conn` a call runs on a connection of menzil's own and is committed when it returns. With `conn` it runs in the
+caller's transaction, which is the caller's to commit: nothing is committed, no setting is changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from menzil.client.borrow import AsyncBorrowed, Borrowed, borrow, borrow_async
+from menzil.client.embedded import EmbeddedServer
+from menzil.client.pool import AsyncOwnPool, OwnPool, PoolOptions
+from menzil.model.errors import UsageError
+from menzil.model.wire import Dumps, Loads, json_dumps, json_loads
+from menzil.ops.op import Op
+from menzil.ops.run import run, run_async
+
+T = TypeVar("T")
+
+#: How often a call of our own is tried again when the database says that it met another one and wrote nothing.
+RETRIES = 3
+
+
+class _Client:
+    """What needs no I/O."""
+
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        prepare: bool = True,
+        max_connections: int = 4,
+        timeout: float = 30,
+        loads: Loads = json_loads,
+        dumps: Dumps = json_dumps,
+    ) -> None:
+        """Connect lazily to the database `dsn` names, or to an embedded PostgreSQL when there is none.
+
+        prepare          False behind a PgBouncer in transaction mode that is older than 1.21
+        max_connections  how many calls may run at once; more of them wait
+        timeout          how many seconds they wait
+        loads, dumps     another JSON library, or a richer one
+        """
+        self._options = PoolOptions(prepare=prepare, max_size=max_connections, timeout=timeout)
+        if dsn is not None:
+            self._options.connect_kwargs(dsn)  # refuses what is not a connection string now, not at the first call
+        self._dsn = dsn
+        self._server = EmbeddedServer()
+        self._loads = loads
+        self._dumps = dumps
+        self._closed = False
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("This client is closed.")
+
+
+class Client(_Client):
+    """The sync half."""
+
+    _pool: OwnPool | None = None
+
+    @property
+    def dsn(self) -> str:
+        """Where this client connects to; starts the embedded PostgreSQL if that is where."""
+        self._check_open()
+        return self._dsn if self._dsn is not None else self._server.start()
+
+    def _run(self, op: Op[T], conn: Borrowed | None) -> T:
+        if conn is not None:
+            return run(borrow(conn), op)
+        return self._run_all([op], None)[0]
+
+    def _run_all(self, ops: Sequence[Op[T]], conn: Borrowed | None) -> list[T]:
+        """Run them all or none."""
+        if conn is not None:
+            theirs = borrow(conn)
+            if len(ops) > 1 and _commits_each_statement(theirs):
+                with theirs.transaction():
+                    return [run(theirs, op) for op in ops]
+            return [run(theirs, op) for op in ops]
+        for _ in range(RETRIES):
+            with suppress(psycopg.errors.SerializationFailure):
+                return self._run_own(ops)
+        return self._run_own(ops)
+
+    def _run_own(self, ops: Sequence[Op[T]]) -> list[T]:
+        pool = self._own_pool()
+        with pool.connection() as own:
+            if len(ops) == 1 and pool.read_committed:
+                return [run(own, ops[0], own=True)]
+            with own.transaction():
+                return [run(own, op, own=True) for op in ops]
+
+    def _own_pool(self) -> OwnPool:
+        self._check_open()
+        if self._pool is None:
+            self._pool = OwnPool(self.dsn, self._options)
+        return self._pool
+
+    def close(self) -> None:
+        """Close menzil's own connections, and leave the embedded PostgreSQL to whoever else uses it."""
+        self._closed = True
+        if self._pool is not None:
+            self._pool.close()
+        self._server.leave()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+class AsyncClient(_Client):
+    """The async half."""
+
+    _pool: AsyncOwnPool | None = None
+
+    async def dsn(self) -> str:
+        """Where this client connects to; starts the embedded PostgreSQL if that is where."""
+        self._check_open()
+        return self._dsn if self._dsn is not None else await asyncio.to_thread(self._server.start)
+
+    async def _run(self, op: Op[T], conn: AsyncBorrowed | None) -> T:
+        if conn is not None:
+            return await run_async(await borrow_async(conn), op)
+        return (await self._run_all([op], None))[0]
+
+    async def _run_all(self, ops: Sequence[Op[T]], conn: AsyncBorrowed | None) -> list[T]:
+        """Run them all or none."""
+        if conn is not None:
+            theirs = await borrow_async(conn)
+            if len(ops) > 1 and _commits_each_statement(theirs):
+                async with theirs.transaction():
+                    return [await run_async(theirs, op) for op in ops]
+            return [await run_async(theirs, op) for op in ops]
+        for _ in range(RETRIES):
+            with suppress(psycopg.errors.SerializationFailure):
+                return await self._run_own(ops)
+        return await self._run_own(ops)
+
+    async def _run_own(self, ops: Sequence[Op[T]]) -> list[T]:
+        pool = await self._own_pool()
+        async with pool.connection() as own:
+            if len(ops) == 1 and pool.read_committed:
+                return [await run_async(own, ops[0], own=True)]
+            async with own.transaction():
+                return [await run_async(own, op, own=True) for op in ops]
+
+    async def _own_pool(self) -> AsyncOwnPool:
+        self._check_open()
+        if self._pool is None:
+            dsn = await self.dsn()
+            self._pool = self._pool or AsyncOwnPool(dsn, self._options)  # another task may have been faster
+        return self._pool
+
+    async def close(self) -> None:
+        """Close menzil's own connections, and leave the embedded PostgreSQL to whoever else uses it."""
+        self._closed = True
+        if self._pool is not None:
+            await self._pool.close()
+        await asyncio.to_thread(self._server.leave)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _commits_each_statement(conn: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
+    return conn.autocommit and conn.info.transaction_status == TransactionStatus.IDLE

@@ -1,0 +1,165 @@
+"""DEQUEUE and what follows, sync and async."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from menzil.client.base import AsyncClient, Client
+from menzil.client.borrow import AsyncBorrowed, Borrowed
+from menzil.model.message import Message
+from menzil.model.options import Defer, Fail, Leased
+from menzil.model.outcome import LeaseOutcome, Outcome
+from menzil.ops import consuming as ops
+
+
+class Consuming(Client):
+    """Messages on their way out. A single call raises when the lease was lost; a batch says so for each of them."""
+
+    def dequeue(
+        self,
+        limit: int = 1,
+        lease: float = 30,
+        channels: str | Iterable[str] | None = None,
+        *,
+        worker: str | None = None,
+        conn: Borrowed | None = None,
+    ) -> list[Message]:
+        """Take up to `limit` messages under a lease of `lease` seconds; [] when there is nothing to do.
+
+        Takes from `channels`, or from all of them. On your own `conn` the messages are yours when you commit, and their
+        channels wait for that: commit at once.
+        """
+        return self._run(ops.dequeue(limit, lease, channels, worker, loads=self._loads), conn)
+
+    def complete(self, message: Leased, *, conn: Borrowed | None = None) -> None:
+        """The work is done: end the message."""
+        self._run(ops.complete(message), conn)
+
+    def complete_many(self, messages: Iterable[Leased], *, conn: Borrowed | None = None) -> list[LeaseOutcome]:
+        """End many messages in one statement; one answer for each, in the same order."""
+        return self._run(ops.complete_many(messages), conn)
+
+    def defer(
+        self,
+        message: Leased,
+        *,
+        delay: float | None = None,
+        until: datetime | None = None,
+        state: bytes | None = None,
+        conn: Borrowed | None = None,
+    ) -> None:
+        """Put the message back: due now, after `delay` seconds, or at `until`; costs no retry. `state` is kept."""
+        self._run(ops.defer(message, delay=delay, until=until, state=state), conn)
+
+    def defer_many(self, items: Iterable[Defer], *, conn: Borrowed | None = None) -> list[LeaseOutcome]:
+        """Put many messages back in one statement; one answer for each, in the same order."""
+        return self._run(ops.defer_many(items), conn)
+
+    def heartbeat(self, message: Leased, lease: float = 30, *, conn: Borrowed | None = None) -> None:
+        """Keep the lease for at least `lease` seconds from now; it is never shortened."""
+        self._run(ops.heartbeat(message, lease), conn)
+
+    def heartbeat_many(
+        self, messages: Iterable[Leased], lease: float = 30, *, conn: Borrowed | None = None
+    ) -> list[LeaseOutcome]:
+        """Keep many leases in one statement; one answer for each, in the same order."""
+        return self._run(ops.heartbeat_many(messages, lease), conn)
+
+    def fail(
+        self,
+        message: Leased,
+        error: str,
+        *,
+        retry_after: float | None = None,
+        permanent: bool = False,
+        disable: bool = False,
+        conn: Borrowed | None = None,
+    ) -> Outcome:
+        """The work went wrong: try again later (Outcome.RETRY) or give up (Outcome.DEAD), as the retry policy says.
+
+        `retry_after` replaces the delay of the policy, `permanent` gives up now, `disable` also disables the endpoint.
+        """
+        op = ops.fail(message, error, retry_after=retry_after, permanent=permanent, disable=disable)
+        return self._run(op, conn)
+
+    def fail_many(self, items: Iterable[Fail], *, conn: Borrowed | None = None) -> list[LeaseOutcome]:
+        """Fail many messages in one statement; one answer for each, in the same order."""
+        return self._run(ops.fail_many(items), conn)
+
+
+class AsyncConsuming(AsyncClient):
+    """Messages on their way out. A single call raises when the lease was lost; a batch says so for each of them."""
+
+    async def dequeue(
+        self,
+        limit: int = 1,
+        lease: float = 30,
+        channels: str | Iterable[str] | None = None,
+        *,
+        worker: str | None = None,
+        conn: AsyncBorrowed | None = None,
+    ) -> list[Message]:
+        """Take up to `limit` messages under a lease of `lease` seconds; [] when there is nothing to do.
+
+        Takes from `channels`, or from all of them. On your own `conn` the messages are yours when you commit, and their
+        channels wait for that: commit at once.
+        """
+        return await self._run(ops.dequeue(limit, lease, channels, worker, loads=self._loads), conn)
+
+    async def complete(self, message: Leased, *, conn: AsyncBorrowed | None = None) -> None:
+        """The work is done: end the message."""
+        await self._run(ops.complete(message), conn)
+
+    async def complete_many(
+        self, messages: Iterable[Leased], *, conn: AsyncBorrowed | None = None
+    ) -> list[LeaseOutcome]:
+        """End many messages in one statement; one answer for each, in the same order."""
+        return await self._run(ops.complete_many(messages), conn)
+
+    async def defer(
+        self,
+        message: Leased,
+        *,
+        delay: float | None = None,
+        until: datetime | None = None,
+        state: bytes | None = None,
+        conn: AsyncBorrowed | None = None,
+    ) -> None:
+        """Put the message back: due now, after `delay` seconds, or at `until`; costs no retry. `state` is kept."""
+        await self._run(ops.defer(message, delay=delay, until=until, state=state), conn)
+
+    async def defer_many(self, items: Iterable[Defer], *, conn: AsyncBorrowed | None = None) -> list[LeaseOutcome]:
+        """Put many messages back in one statement; one answer for each, in the same order."""
+        return await self._run(ops.defer_many(items), conn)
+
+    async def heartbeat(self, message: Leased, lease: float = 30, *, conn: AsyncBorrowed | None = None) -> None:
+        """Keep the lease for at least `lease` seconds from now; it is never shortened."""
+        await self._run(ops.heartbeat(message, lease), conn)
+
+    async def heartbeat_many(
+        self, messages: Iterable[Leased], lease: float = 30, *, conn: AsyncBorrowed | None = None
+    ) -> list[LeaseOutcome]:
+        """Keep many leases in one statement; one answer for each, in the same order."""
+        return await self._run(ops.heartbeat_many(messages, lease), conn)
+
+    async def fail(
+        self,
+        message: Leased,
+        error: str,
+        *,
+        retry_after: float | None = None,
+        permanent: bool = False,
+        disable: bool = False,
+        conn: AsyncBorrowed | None = None,
+    ) -> Outcome:
+        """The work went wrong: try again later (Outcome.RETRY) or give up (Outcome.DEAD), as the retry policy says.
+
+        `retry_after` replaces the delay of the policy, `permanent` gives up now, `disable` also disables the endpoint.
+        """
+        op = ops.fail(message, error, retry_after=retry_after, permanent=permanent, disable=disable)
+        return await self._run(op, conn)
+
+    async def fail_many(self, items: Iterable[Fail], *, conn: AsyncBorrowed | None = None) -> list[LeaseOutcome]:
+        """Fail many messages in one statement; one answer for each, in the same order."""
+        return await self._run(ops.fail_many(items), conn)

@@ -1,0 +1,63 @@
+"""Settings and janitors, sync and async."""
+
+from __future__ import annotations
+
+from menzil.client.base import AsyncClient, Client
+from menzil.client.borrow import AsyncBorrowed, Borrowed
+from menzil.ops import upkeep as ops
+
+
+class Upkeep(Client):
+    """Settings, and the janitors a worker otherwise calls."""
+
+    def setting(self, name: str, *, conn: Borrowed | None = None) -> str:
+        """The value of a setting, as text."""
+        return self._run(ops.setting(name), conn)
+
+    def set_setting(self, name: str, value: str | float | bool, *, conn: Borrowed | None = None) -> None:
+        """Change a setting for everybody, at once."""
+        self._run(ops.set_setting(name, value), conn)
+
+    def maintain(self, *, conn: Borrowed | None = None) -> None:
+        """Run all janitors once."""
+        self._run(ops.maintain(), conn)
+
+    def mark_expired(self, limit: int = 1000, *, conn: Borrowed | None = None) -> int:
+        """End messages whose expiry has passed; return how many."""
+        return self._run(ops.mark_expired(limit), conn)
+
+    def recover_stale(self, limit: int = 1000, *, conn: Borrowed | None = None) -> int:
+        """Take back messages whose lease ran out; return how many."""
+        return self._run(ops.recover_stale(limit), conn)
+
+    def maintain_archive_partitions(self, months_ahead: int = 3, *, conn: Borrowed | None = None) -> int:
+        """Create the partitions of the coming months; return how many were missing."""
+        return self._run(ops.maintain_archive_partitions(months_ahead), conn)
+
+
+class AsyncUpkeep(AsyncClient):
+    """Settings, and the janitors a worker otherwise calls."""
+
+    async def setting(self, name: str, *, conn: AsyncBorrowed | None = None) -> str:
+        """The value of a setting, as text."""
+        return await self._run(ops.setting(name), conn)
+
+    async def set_setting(self, name: str, value: str | float | bool, *, conn: AsyncBorrowed | None = None) -> None:
+        """Change a setting for everybody, at once."""
+        await self._run(ops.set_setting(name, value), conn)
+
+    async def maintain(self, *, conn: AsyncBorrowed | None = None) -> None:
+        """Run all janitors once."""
+        await self._run(ops.maintain(), conn)
+
+    async def mark_expired(self, limit: int = 1000, *, conn: AsyncBorrowed | None = None) -> int:
+        """End messages whose expiry has passed; return how many."""
+        return await self._run(ops.mark_expired(limit), conn)
+
+    async def recover_stale(self, limit: int = 1000, *, conn: AsyncBorrowed | None = None) -> int:
+        """Take back messages whose lease ran out; return how many."""
+        return await self._run(ops.recover_stale(limit), conn)
+
+    async def maintain_archive_partitions(self, months_ahead: int = 3, *, conn: AsyncBorrowed | None = None) -> int:
+        """Create the partitions of the coming months; return how many were missing."""
+        return await self._run(ops.maintain_archive_partitions(months_ahead), conn)

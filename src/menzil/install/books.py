@@ -1,0 +1,57 @@
+"""The installer's own SQL, and the statements that write its books.
+
+Both ways to install, over a connection and as a printed script, use these same texts: that is why they leave the same
+books behind and either can continue what the other began.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from psycopg import sql
+
+from menzil.install.tree import Migration, Tree
+
+_OWN_SQL = Path(__file__).resolve().parent / "sql"
+
+
+@cache
+def text(name: str) -> str:
+    """Return one of the installer's own SQL files."""
+    return (_OWN_SQL / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def statement(body: str) -> sql.SQL:
+    """Wrap SQL that came from our own files: it is trusted like code."""
+    return sql.SQL(body)
+
+
+def record_migration(migration: Migration) -> str:
+    """Return the statement that books a migration; names and checksums are [a-z0-9_] and need no quoting."""
+    values = f"{migration.version}, '{migration.name}', '{migration.source.checksum}'"
+    return f"insert into menzil.migration (version, name, checksum) values ({values});"
+
+
+def record_code(tree: Tree) -> str:
+    """Return the statements that book the code as applied and remember how it looks."""
+    return text("record_code").format(
+        version=tree.version, checksum=tree.code_checksum, package=package_version(), objects=text("objects")
+    )
+
+
+@cache
+def package_version() -> str:
+    """Return the release this code is from; "0" in a tree that was never installed as a package."""
+    try:
+        return metadata.version("menzil")
+    except metadata.PackageNotFoundError:
+        return "0"
+
+
+def release(version: str) -> tuple[int, ...]:
+    """Return the numbers of a release, for comparing: 0.10.1.dev3 is (0, 10, 1)."""
+    match = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()

@@ -1,0 +1,51 @@
+"""What can go wrong while installing.
+
+::
+
+    MenzilError
+    ├── SchemaError                 (menzil.model.errors: missing, too old, too new)
+    └── InstallError                the schema could not be brought up to date; the sentence says why
+        ├── InstallLockedError      somebody held the locks for longer than we were willing to wait
+        └── MigrationChangedError   a migration was edited after it had been applied
+"""
+
+from __future__ import annotations
+
+import psycopg
+
+from menzil.model.errors import ConnectionFailedError, MenzilError, PermissionDeniedError
+
+
+class InstallError(MenzilError):
+    """The schema could not be brought up to date; nothing is half done."""
+
+
+class InstallLockedError(InstallError):
+    """Somebody held a lock that the installer needs for longer than it was willing to wait."""
+
+    default_sqlstate = "55P03"
+
+
+class MigrationChangedError(InstallError):
+    """A migration that this database already has is not the one this package carries."""
+
+    default_hint = "install the menzil release that migrated this database, or a later one; migrations never change"
+
+
+def explain(error: psycopg.Error, doing: str) -> MenzilError:
+    """Turn what the server said while `doing` into one sentence and one hint."""
+    state = error.sqlstate
+    sentence = error.diag.message_primary or str(error).strip() or type(error).__name__
+    # The file and line, when it was one of our files that failed.
+    doing = " at ".join([doing, *getattr(error, "__notes__", [])])
+    if state is None or state.startswith("08") or state in ("57P01", "57P02", "57P03"):
+        return ConnectionFailedError(f"The connection was lost while {doing}: {sentence}.", sqlstate=state)
+    if state == "42501":
+        return PermissionDeniedError(
+            f"The role has not the right, while {doing}: {sentence}.",
+            hint="run it as the role that owns schema menzil, or as a member of that role",
+        )
+    hint = error.diag.message_hint
+    if state == "25006":
+        hint = "connect to the primary: this server accepts no writes"
+    return InstallError(f"The database refused while {doing}: {sentence}.", sqlstate=state, hint=hint)

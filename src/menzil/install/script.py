@@ -1,0 +1,90 @@
+"""The same installation as one SQL script, for those who run SQL themselves: printed without connecting anywhere.
+
+A script is one transaction of plain SQL without client commands: any client can run it, and a failure leaves nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from menzil.install import books
+from menzil.install.tree import Migration, Source, Tree, load
+from menzil.model.errors import UsageError
+
+Kind = Literal["install", "upgrade", "uninstall"]
+
+
+def script(kind: Kind, *, start: int | None = None, root: Path | None = None) -> str:
+    """Return the SQL that installs, upgrades or uninstalls; an upgrade may leave out what `start` already has."""
+    tree = load(root)
+    if start is not None and kind != "upgrade":
+        raise UsageError("Only an upgrade starts from a version.", hint="menzil sql upgrade --from VERSION")
+    if start is not None and not 0 < start <= tree.version:
+        raise UsageError(f"There is no schema {start} to start from: this menzil knows 1 to {tree.version}.")
+    match kind:
+        case "install":
+            body = _install(tree)
+        case "upgrade":
+            body = _upgrade(tree, start or 0)
+        case "uninstall":
+            body = [books.text("uninstall")]
+    title = (
+        f"-- menzil {books.package_version()}, schema {tree.version}: {kind}. One transaction: all of it or nothing.\n"
+    )
+    return "\n".join(
+        [
+            title,
+            "begin isolation level read committed;",
+            books.text("session"),
+            books.text("lock"),
+            *body,
+            "commit;",
+            "",
+        ]
+    )
+
+
+def _install(tree: Tree) -> list[str]:
+    body = [books.text("guard_install"), books.text("become_owner"), books.text("books")]
+    for migration in tree.migrations:
+        body += [_file(migration.source), books.record_migration(migration), ""]
+    return body + _code(tree)
+
+
+def _upgrade(tree: Tree, start: int) -> list[str]:
+    known = ",\n         ".join(f"({one.version}, '{one.source.checksum}')" for one in tree.migrations)
+    guard = books.text("guard_upgrade").format(start=start, version=tree.version, known=known or "(0, '')")
+    body = [books.text("become_owner"), books.text("books"), guard]
+    body += [_outstanding(migration) for migration in tree.migrations if migration.version > start]
+    return body + _code(tree)
+
+
+def _outstanding(migration: Migration) -> str:
+    """Wrap a migration so that it runs only where it is missing, whatever client runs the script."""
+    text = f"{_file(migration.source)}{books.record_migration(migration)}"
+    outer, inner = f"$migrate_{migration.version}$", f"$migration_{migration.version}$"
+    assert outer not in text, f"{migration.label} uses the quote {outer}"
+    assert inner not in text, f"{migration.label} uses the quote {inner}"
+    return f"""\
+do {outer}
+begin
+  if not exists (select from menzil.migration where version = {migration.version}) then
+    execute {inner}
+{text}
+{inner};
+  end if;
+end
+{outer};
+"""
+
+
+def _code(tree: Tree) -> list[str]:
+    body = [_file(source) for source in tree.code]
+    if tree.roles is not None:
+        body += [books.text("become_installer"), _file(tree.roles), books.text("become_owner")]
+    return [*body, books.record_code(tree)]
+
+
+def _file(source: Source) -> str:
+    return f"-- {source.path}\n{source.text.rstrip()}\n"

@@ -1,0 +1,5 @@
+-- All messages, the archive and the settings go with the schema, and so does whatever of yours depends on it.
+drop schema if exists menzil cascade;
+-- Roles belong to the whole server and may serve other databases, so they stay. To see them, and to drop one by one:
+--   select rolname from pg_roles where rolname like 'menzil\_%';
+--   drop role menzil_...;

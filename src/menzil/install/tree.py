@@ -1,0 +1,104 @@
+"""The SQL this package carries, read from disk: migrations in order, then the code that is re-applied whole.
+
+Checksums are taken over the text with Unix line ends, so a checkout on another system has the same ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from menzil.install.errors import InstallError
+
+PACKAGE_SQL = Path(__file__).resolve().parent.parent / "sql"
+_MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One SQL file; the path is relative to the tree and always written with slashes."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Migration:
+    """One numbered step forward."""
+
+    version: int
+    name: str
+    source: Source
+
+    @property
+    def label(self) -> str:
+        return f"{self.version:04}_{self.name}"
+
+
+@dataclass(frozen=True)
+class Tree:
+    """All SQL of one release."""
+
+    migrations: tuple[Migration, ...]
+    code: tuple[Source, ...]
+    roles: Source | None
+
+    @property
+    def version(self) -> int:
+        return self.migrations[-1].version if self.migrations else 0
+
+    @cached_property
+    def code_checksum(self) -> str:
+        parts = [*self.code, self.roles] if self.roles else self.code
+        lines = (f"{source.path} {source.checksum}\n" for source in parts)
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def load(root: Path | None = None) -> Tree:
+    """Read the tree at `root`, or the package's own."""
+    root = PACKAGE_SQL if root is None else root
+    if not root.is_dir():
+        raise InstallError(f"There is no SQL at {root}.", hint="reinstall menzil: its .sql files are missing")
+    code = [path for room in ("functions", "views") for path in sorted((root / room).rglob("*.sql"))]
+    roles = root / "roles.sql"
+    return Tree(
+        migrations=_migrations(root),
+        code=tuple(_read(root, path) for path in code),
+        roles=_read(root, roles) if roles.exists() else None,
+    )
+
+
+def latest_version(root: Path | None = None) -> int:
+    """Return the schema version of a tree without reading its files."""
+    return len(_numbered(PACKAGE_SQL if root is None else root))
+
+
+def _numbered(root: Path) -> list[tuple[str, Path]]:
+    found = []
+    for expected, path in enumerate(sorted((root / "migrations").glob("*.sql")), start=1):
+        match = _MIGRATION.fullmatch(path.name)
+        if match is None:
+            raise InstallError(f"{path.name} is not a migration's name.", hint="call it 0001_what_it_adds.sql")
+        # Numbers without gaps make "everything up to here" one number, which is what the handshake compares.
+        if int(match[1]) != expected:
+            raise InstallError(f"Migration {expected:04} is missing or double: {path.name} is in its place.")
+        found.append((match[2], path))
+    return found
+
+
+def _migrations(root: Path) -> tuple[Migration, ...]:
+    return tuple(
+        Migration(version, name, _read(root, path)) for version, (name, path) in enumerate(_numbered(root), start=1)
+    )
+
+
+def _read(root: Path, path: Path) -> Source:
+    # read_text() translates all line ends to \n.
+    return Source(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))

@@ -1,0 +1,1 @@
+"""Words without I/O: messages, outcomes, options, errors."""

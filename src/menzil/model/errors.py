@@ -1,0 +1,226 @@
+"""What can go wrong, as classes.
+
+Every error carries one sentence, usually one hint, and the SQLSTATE it came from (None when it never reached the
+database). A SQL function and the Python method in front of it refuse the same value with the same class.
+
+::
+
+    MenzilError
+    ├── UsageError                    the call itself makes no sense: arguments, connection, closed client;
+    │                                 25001  a dequeue outside READ COMMITTED
+    ├── RefusedError                  the database said no, or would have; nothing was written
+    │   ├── UnknownNameError          42704  no such channel, endpoint, schedule or message
+    │   ├── NameTakenError            42710  there is already a channel, endpoint or schedule of that name
+    │   ├── DisabledError             55000  the endpoint is disabled or the channel was released
+    │   ├── MissingValueError         22004  NULL where a value is needed
+    │   ├── InvalidValueError         22023  out of range, bad config, unknown setting, NUL, infinity, no time zone;
+    │   │                             22xxx  or a value PostgreSQL could not read
+    │   ├── PayloadTooLargeError      54000  over the setting max_payload_size
+    │   ├── IdempotencyConflictError  23505  same idempotency key, different payload
+    │   ├── QueueFullError            53400  max_queue_size or a channel's max_size
+    │   └── EndpointInUseError        55006  messages still wait for the endpoint
+    ├── LeaseError                    this worker no longer owns the message
+    │   ├── StaleLeaseError           MZ001  the lease ran out and somebody else has the message
+    │   └── NotInFlightError          MZ002  nobody has the message: it ended or waits again
+    ├── SchemaError                   the database and this client do not fit together
+    │   ├── SchemaMissingError        3F000, 42883, 42P01  menzil is not installed there
+    │   ├── SchemaTooOldError         the database needs `menzil migrate`
+    │   └── SchemaTooNewError         this client needs an upgrade
+    ├── PermissionDeniedError         42501  the role may not do this
+    └── ConnectionFailedError         the server cannot be reached, or the connection broke
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import psycopg
+
+
+class MenzilError(Exception):
+    """The base of all errors: a sentence, and perhaps a hint and a SQLSTATE."""
+
+    default_hint: ClassVar[str | None] = None
+    default_sqlstate: ClassVar[str | None] = None
+
+    def __init__(self, message: str, *, sqlstate: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.sqlstate = sqlstate if sqlstate is not None else self.default_sqlstate
+        self.hint = hint if hint is not None else self.default_hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\nHint: {self.hint}" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions rebuild themselves from args alone, which would lose the hint between processes.
+        return (_rebuild, (type(self), self.message, self.sqlstate, self.hint))
+
+
+def _rebuild(kind: type[MenzilError], message: str, sqlstate: str | None, hint: str | None) -> MenzilError:
+    return kind(message, sqlstate=sqlstate, hint=hint)
+
+
+class UsageError(MenzilError):
+    """The call itself makes no sense, whatever the database holds."""
+
+
+class RefusedError(MenzilError):
+    """The database said no, or would have; nothing was written."""
+
+
+class UnknownNameError(RefusedError):
+    """No channel, endpoint, schedule or message of that name or id."""
+
+    default_sqlstate = "42704"
+
+
+class NameTakenError(RefusedError):
+    """There is already a channel, endpoint or schedule of that name."""
+
+    default_sqlstate = "42710"
+
+
+class DisabledError(RefusedError):
+    """The endpoint is disabled, or the channel was released."""
+
+    default_sqlstate = "55000"
+
+
+class MissingValueError(RefusedError):
+    """NULL (None) where a value is needed."""
+
+    default_sqlstate = "22004"
+
+
+class InvalidValueError(RefusedError):
+    """A value out of range, a bad config, an unknown setting or key."""
+
+    default_sqlstate = "22023"
+
+
+class PayloadTooLargeError(RefusedError):
+    """The payload is over the setting max_payload_size."""
+
+    default_sqlstate = "54000"
+
+
+class IdempotencyConflictError(RefusedError):
+    """The idempotency key was used before with a different payload."""
+
+    default_sqlstate = "23505"
+
+
+class QueueFullError(RefusedError):
+    """The queue, or the channel, holds as many messages as it may."""
+
+    default_sqlstate = "53400"
+
+
+class EndpointInUseError(RefusedError):
+    """Messages still wait for the endpoint, so it cannot be dropped."""
+
+    default_sqlstate = "55006"
+
+
+class LeaseError(MenzilError):
+    """This worker no longer owns the message; whatever it did may be done again."""
+
+
+class StaleLeaseError(LeaseError):
+    """The lease ran out and the message was handed out again."""
+
+    default_sqlstate = "MZ001"
+
+
+class NotInFlightError(LeaseError):
+    """Nobody holds the message: it ended, or it waits for its next try."""
+
+    default_sqlstate = "MZ002"
+
+
+class SchemaError(MenzilError):
+    """The database and this client do not fit together."""
+
+
+class SchemaMissingError(SchemaError):
+    """menzil is not installed in this database, or only partly."""
+
+    default_sqlstate = "3F000"
+    default_hint = "run `menzil migrate` against this database"
+
+
+class SchemaTooOldError(SchemaError):
+    """The database was installed by an older menzil."""
+
+    default_hint = "run `menzil migrate` against this database"
+
+
+class SchemaTooNewError(SchemaError):
+    """The database was installed by a newer menzil than this client knows."""
+
+    default_hint = "upgrade the menzil package in this process"
+
+
+class PermissionDeniedError(MenzilError):
+    """The role of this connection may not do this."""
+
+    default_sqlstate = "42501"
+
+
+class ConnectionFailedError(MenzilError):
+    """The server cannot be reached, or the connection broke."""
+
+
+#: The class of each SQLSTATE the SQL functions raise on purpose.
+BY_SQLSTATE: dict[str, type[MenzilError]] = {
+    kind.default_sqlstate: kind
+    for kind in (
+        UnknownNameError,
+        NameTakenError,
+        DisabledError,
+        MissingValueError,
+        InvalidValueError,
+        PayloadTooLargeError,
+        IdempotencyConflictError,
+        QueueFullError,
+        EndpointInUseError,
+        StaleLeaseError,
+        NotInFlightError,
+        PermissionDeniedError,
+        SchemaMissingError,
+    )
+    if kind.default_sqlstate is not None
+}
+
+# These mean both "not installed" and "your own SQL is wrong"; only the first is ours to explain.
+_UNDEFINED = {"3F000", "42883", "42P01"}
+
+
+def translate(error: psycopg.Error) -> MenzilError | None:
+    """Return the menzil error this database error stands for, or None when it is not ours to explain.
+
+    Keeps the sentence and the hint of the server. The caller raises it ``from`` the original.
+    """
+    state, said = error.sqlstate, error.diag
+    sentence = said.message_primary or str(error).strip() or type(error).__name__
+    hint = said.message_hint
+    if state is None:
+        if isinstance(error, psycopg.OperationalError):
+            return ConnectionFailedError(sentence, hint=hint)
+        return InvalidValueError(sentence, hint=hint) if isinstance(error, psycopg.DataError) else None
+    if state in _UNDEFINED:
+        # The server's hint, if any, is about type casts: of no help to somebody who forgot to migrate.
+        ours = "menzil." in sentence or '"menzil"' in sentence
+        return SchemaMissingError(sentence, sqlstate=state) if ours else None
+    if state == "25001":  # a dequeue inside a transaction that cannot see what was committed meanwhile
+        return UsageError(sentence, sqlstate=state, hint=hint)
+    if state.startswith("08") or state in ("57P01", "57P02", "57P03"):
+        return ConnectionFailedError(sentence, sqlstate=state, hint=hint)
+    if "PL/pgSQL" in (said.context or "") and said.source_function != "exec_stmt_raise":
+        # Not raised on purpose: something broke inside a function, and calling it a refusal would hide that.
+        return None
+    kind = BY_SQLSTATE.get(state)
+    if kind is None and state.startswith("22"):
+        kind = InvalidValueError  # PostgreSQL itself could not read a value that was given
+    return None if kind is None else kind(sentence, sqlstate=state, hint=hint)

@@ -1,0 +1,166 @@
+"""A message in the hands of a consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+from menzil.model.wire import Loads, json_loads, read_json, read_time, read_uuid
+
+T = TypeVar("T")
+# A row of message_dequeue: columns that psycopg reads at no cost are read, the others stay as they came over the wire.
+Raw = bytes | None
+Row = tuple[
+    int, str, bytes | None, Raw, bytes | None, int, Raw, Raw, Raw, str | None, int, int, Raw, Raw, Raw, Raw
+]  # fmt: skip
+
+
+class Message:
+    """One message as message_dequeue handed it out. Read only; `id` and `attempt` together are its lease.
+
+    It keeps the row as it came over the wire and decodes payload, times and the like when they are first looked at:
+    a handler reads two or three of them, and one that cannot be decoded spoils nobody else's.
+    """
+
+    __slots__ = ("_loads", "_row", "_seen")
+
+    _row: Row
+    _loads: Loads
+    _seen: dict[int, Any]  # by position in the row: what was decoded already
+
+    def __init__(
+        self,
+        id: int,
+        channel: str,
+        payload: Any = None,
+        *,
+        content: bytes | None = None,
+        state: bytes | None = None,
+        attempt: int = 1,
+        headers: dict[str, str] | None = None,
+        correlation_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        ordering_key: str | None = None,
+        priority: int = 0,
+        retry_count: int = 0,
+        created_at: datetime | None = None,
+        scheduled_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        unlock_at: datetime | None = None,
+    ) -> None:
+        """Make a message by hand, as the test of a handler does."""
+        self._loads = json_loads
+        absent = (None, None, None)
+        told = (ordering_key, priority, retry_count)
+        self._row = (id, channel, content, None, state, attempt, *absent, *told, None, *absent)
+        created_at = created_at or datetime.now(UTC)
+        decoded = {3: payload, 6: headers, 7: correlation_id, 8: metadata}
+        self._seen = decoded | {12: created_at, 13: scheduled_at, 14: expires_at, 15: unlock_at}
+
+    @classmethod
+    def from_row(cls, row: Row, loads: Loads) -> Message:
+        """Wrap a row of message_dequeue or message_peek, jsonb, uuid and timestamptz still undecoded."""
+        self = cls.__new__(cls)
+        self._row = row
+        self._loads = loads
+        self._seen = {}
+        return self
+
+    def _decode(self, place: int, raw: Raw, read: Callable[[bytes], T]) -> T | None:
+        seen = self._seen
+        if place not in seen:
+            seen[place] = None if raw is None else read(raw)
+        return seen[place]  # type: ignore[no-any-return]  # a dict of everything
+
+    def _json(self, raw: bytes) -> Any:
+        return read_json(raw, self._loads)
+
+    @property
+    def id(self) -> int:
+        return self._row[0]
+
+    @property
+    def channel(self) -> str:
+        return self._row[1]
+
+    @property
+    def content(self) -> bytes | None:
+        """The body of a message sent as bytes; None for a JSON one."""
+        return self._row[2]
+
+    @property
+    def payload(self) -> Any:
+        """The JSON body; None for a message sent as bytes."""
+        return self._decode(3, self._row[3], self._json)
+
+    @property
+    def body(self) -> Any:
+        """What was sent: `content` if it was bytes, `payload` otherwise."""
+        return self.payload if self._row[2] is None else self._row[2]
+
+    @property
+    def state(self) -> bytes | None:
+        """What the last defer left behind."""
+        return self._row[4]
+
+    @property
+    def attempt(self) -> int:
+        """How often the message was handed out, this time included: the fencing token."""
+        return self._row[5]
+
+    @property
+    def headers(self) -> dict[str, str] | None:
+        return self._decode(6, self._row[6], self._json)
+
+    @property
+    def correlation_id(self) -> UUID | None:
+        return self._decode(7, self._row[7], read_uuid)
+
+    @property
+    def metadata(self) -> dict[str, Any] | None:
+        return self._decode(8, self._row[8], self._json)
+
+    @property
+    def ordering_key(self) -> str | None:
+        return self._row[9]
+
+    @property
+    def priority(self) -> int:
+        return self._row[10]
+
+    @property
+    def retry_count(self) -> int:
+        """Failures counted against the retry budget; a defer counts none."""
+        return self._row[11]
+
+    @property
+    def created_at(self) -> datetime:
+        created_at = self._decode(12, self._row[12], read_time)
+        assert created_at is not None  # never NULL in the database
+        return created_at
+
+    @property
+    def scheduled_at(self) -> datetime | None:
+        return self._decode(13, self._row[13], read_time)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        return self._decode(14, self._row[14], read_time)
+
+    @property
+    def unlock_at(self) -> datetime | None:
+        """When the lease ends unless a heartbeat moves it; None for a message that was only peeked at."""
+        return self._decode(15, self._row[15], read_time)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message):
+            return NotImplemented
+        return (self.id, self.attempt, self.channel) == (other.id, other.attempt, other.channel)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.attempt, self.channel))
+
+    def __repr__(self) -> str:
+        return f"<Message {self.id} of {self.channel!r}, attempt {self.attempt}>"

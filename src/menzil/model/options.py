@@ -1,0 +1,90 @@
+"""What may be said about a message: when sending it, and when handing a lease back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, TypedDict
+from uuid import UUID
+
+
+class SendOptions(TypedDict, total=False):
+    """Everything a send may add to a name and a payload. Times carry a time zone; durations are seconds."""
+
+    priority: int
+    delay: float | None
+    scheduled_at: datetime | None
+    expires_in: float | None
+    expires_at: datetime | None
+    ordering_key: str | None
+    idempotency_key: str | None
+    correlation_id: UUID | str | None
+    headers: dict[str, str] | None
+    metadata: dict[str, Any] | None
+
+
+class ScheduleOptions(TypedDict, total=False):
+    """What each message of a schedule carries."""
+
+    time_zone: str
+    priority: int
+    ordering_key: str | None
+    expires_after: float | None
+    headers: dict[str, str] | None
+    metadata: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """One message of send_many."""
+
+    channel: str
+    payload: Any
+    priority: int = 0
+    delay: float | None = None
+    scheduled_at: datetime | None = None
+    expires_in: float | None = None
+    expires_at: datetime | None = None
+    ordering_key: str | None = None
+    idempotency_key: str | None = None
+    correlation_id: UUID | str | None = None
+    headers: dict[str, str] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class Leased(Protocol):
+    """Whatever carries the fencing token: a Message, or a Lease kept somewhere."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def attempt(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The fencing token of a message alone, for those who pass it on without the body."""
+
+    id: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Defer:
+    """One lease of defer_many: come back after `delay` seconds or at `until`, with `state` if it is not None."""
+
+    lease: Leased
+    delay: float | None = None
+    until: datetime | None = None
+    state: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """One lease of fail_many. `permanent` skips the retries; `disable` also takes the endpoint out of service."""
+
+    lease: Leased
+    error: str
+    retry_after: float | None = None
+    permanent: bool = False
+    disable: bool = False

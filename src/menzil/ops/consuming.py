@@ -1,0 +1,161 @@
+"""DEQUEUE and what follows: complete, defer, fail, heartbeat; one by one and in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from functools import partial
+
+from menzil.model.message import Message
+from menzil.model.options import Defer, Fail, Leased
+from menzil.model.outcome import LeaseOutcome, Outcome
+from menzil.model.wire import Loads, json_loads
+from menzil.ops import op, values
+from menzil.ops.op import Op, Rows
+
+_DEQUEUE = """
+select id, channel, content, payload, state, num_attempts, headers, correlation_id, metadata, ordering_key, priority,
+  retry_count, created_at, scheduled_at, expires_at, unlock_at
+from menzil.message_dequeue(%s::bigint, %s::integer, %s::text[], %s::text)"""
+
+_COMPLETE = "select menzil.message_complete(%s::bigint, %s::bigint)"
+_COMPLETE_MANY = "select id, outcome from menzil.message_complete(%s::bigint[], %s::bigint[])"
+
+# Delays are added by the database: its clock is the one that decides when they are over.
+_DEFER = """
+select menzil.message_defer(%s::bigint, %s::bigint,
+  coalesce(%s::timestamptz, clock_timestamp() + make_interval(secs => %s::float8)), %b::bytea)"""
+_DEFER_MANY = """
+select id, outcome from menzil.message_defer(%s::bigint[], %s::bigint[], (
+    select array_agg(coalesce(w.at, clock_timestamp() + make_interval(secs => w.delay)) order by w.place)
+    from unnest(%s::timestamptz[], %s::float8[]) with ordinality as w(at, delay, place)), %s::bytea[])"""
+
+_HEARTBEAT = "select menzil.message_heartbeat(%s::bigint, %s::bigint, %s::bigint)"
+_HEARTBEAT_MANY = "select id, outcome from menzil.message_heartbeat(%s::bigint[], %s::bigint[], %s::bigint)"
+
+_FAIL = "select menzil.message_fail(%s::bigint, %s::bigint, %s::text, %s::interval)"
+_FAIL_MANY = "select id, outcome from menzil.message_fail(%s::bigint[], %s::bigint[], %s::text[], %s::interval[])"
+
+
+def dequeue(
+    limit: int = 1,
+    lease: float = 30,
+    channels: str | Iterable[str] | None = None,
+    worker: str | None = None,
+    *,
+    loads: Loads = json_loads,
+) -> Op[list[Message]]:
+    """menzil.message_dequeue."""
+    if isinstance(channels, str):
+        channels = [channels]
+    names = None if channels is None else values.array([values.text("channel", name) for name in channels])
+    params = (
+        values.milliseconds("lease", lease),
+        values.integer("limit", limit),
+        names,
+        values.optional_text("worker", worker),
+    )
+    return Op(_DEQUEUE, params, partial(read_messages, loads))
+
+
+def read_messages(loads: Loads, rows: Rows) -> list[Message]:
+    """Wrap the rows of message_dequeue or message_peek."""
+    make = Message.from_row
+    return [make(row, loads) for row in rows]
+
+
+def complete(lease: Leased) -> Op[None]:
+    """menzil.message_complete."""
+    return Op(_COMPLETE, _token(lease), op.nothing)
+
+
+def complete_many(leases: Iterable[Leased]) -> Op[list[LeaseOutcome]]:
+    """menzil.message_complete, on arrays."""
+    leases = list(leases)
+    return Op(_COMPLETE_MANY, _tokens(leases), _outcomes(leases))
+
+
+def defer(
+    lease: Leased, *, delay: float | None = None, until: datetime | None = None, state: bytes | None = None
+) -> Op[None]:
+    """menzil.message_defer."""
+    values.either("delay", "until", delay, until)
+    when = (values.time("until", until), values.seconds("delay", delay))
+    return Op(_DEFER, (*_token(lease), *when, values.content("state", state)), op.nothing)
+
+
+def defer_many(items: Iterable[Defer]) -> Op[list[LeaseOutcome]]:
+    """menzil.message_defer, on arrays."""
+    items = list(items)
+    for item in items:
+        values.either("delay", "until", item.delay, item.until)
+    untils = [values.time("until", item.until) for item in items]
+    delays = [values.seconds("delay", item.delay) for item in items]
+    states = [values.content("state", item.state) for item in items]
+    leases = [item.lease for item in items]
+    params = (
+        values.array(untils),
+        values.numbers(delays),
+        values.sparse_array([None if state is None else "\\x" + state.hex() for state in states]),
+    )
+    return Op(_DEFER_MANY, (*_tokens(leases), *params), _outcomes(leases))
+
+
+def heartbeat(lease: Leased, seconds: float = 30) -> Op[None]:
+    """menzil.message_heartbeat."""
+    return Op(_HEARTBEAT, (*_token(lease), values.milliseconds("lease", seconds)), op.nothing)
+
+
+def heartbeat_many(leases: Iterable[Leased], seconds: float = 30) -> Op[list[LeaseOutcome]]:
+    """menzil.message_heartbeat, on arrays."""
+    leases = list(leases)
+    return Op(_HEARTBEAT_MANY, (*_tokens(leases), values.milliseconds("lease", seconds)), _outcomes(leases))
+
+
+def fail(
+    lease: Leased, error: str, *, retry_after: float | None = None, permanent: bool = False, disable: bool = False
+) -> Op[Outcome]:
+    """menzil.message_fail."""
+    reason = _reason(error, permanent=permanent, disable=disable)
+    params = (*_token(lease), reason, values.interval("retry_after", retry_after))
+    return Op(_FAIL, params, lambda rows: Outcome(rows[0][0]))
+
+
+def fail_many(items: Iterable[Fail]) -> Op[list[LeaseOutcome]]:
+    """menzil.message_fail, on arrays."""
+    items = list(items)
+    leases = [item.lease for item in items]
+    reasons = [_reason(item.error, permanent=item.permanent, disable=item.disable) for item in items]
+    retry_afters = [values.interval("retry_after", item.retry_after) for item in items]
+    params = (*_tokens(leases), values.array(reasons), values.sparse_array(retry_afters))
+    return Op(_FAIL_MANY, params, _outcomes(leases))
+
+
+def _reason(error: str, *, permanent: bool, disable: bool) -> str:
+    # An error text comes from anywhere, and a message must be able to fail whatever it says: what PostgreSQL cannot
+    # store is spelled out, and a text that begins like a class does not become one.
+    text = str(error).replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
+    if disable:
+        return f"[PERMANENT] [DISABLE] {text}"
+    if permanent:
+        return f"[PERMANENT] {text}"
+    return f"[RETRYABLE] {text}" if text.lstrip().startswith("[") else text
+
+
+def _token(lease: Leased) -> tuple[str, str]:
+    return values.integer("id", lease.id), values.integer("attempt", lease.attempt)
+
+
+def _tokens(leases: Sequence[Leased]) -> tuple[str, str]:
+    ids, attempts = [lease.id for lease in leases], [lease.attempt for lease in leases]
+    return values.numbers(map(str, ids)), values.numbers(map(str, attempts))
+
+
+def _outcomes(leases: Sequence[Leased]) -> Callable[[Rows], list[LeaseOutcome]]:
+    """Answer in the order of the question, one for each."""
+
+    def read(rows: Rows) -> list[LeaseOutcome]:
+        said: dict[int, str] = dict(rows)
+        return [LeaseOutcome(lease.id, Outcome(said[lease.id])) for lease in leases]
+
+    return read

@@ -1,0 +1,77 @@
+"""The two runners: an Op, a connection, and the answer. One statement, no commit, nothing left behind.
+
+They use a cursor of their own, so row factory, cursor factory and adapters of the connection stay as they are and have
+no say in how the answer is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.abc import AdaptContext
+from psycopg.rows import tuple_row
+from psycopg.types import array, numeric, string
+from psycopg.types import bool as boolean
+
+from menzil.model.errors import InvalidValueError, translate
+from menzil.ops.op import Op
+
+T = TypeVar("T")
+
+# jsonb, uuid and timestamptz (and their like) stay bytes: menzil.model.wire decodes them when they are looked at.
+_LOADERS = (
+    ("bool", boolean.BoolBinaryLoader),
+    ("bytea", string.ByteaBinaryLoader),
+    ("int4", numeric.Int4BinaryLoader),
+    ("int8", numeric.Int8BinaryLoader),
+    ("text", string.TextBinaryLoader),
+    ("jsonb", string.ByteaBinaryLoader),
+    ("timestamptz", string.ByteaBinaryLoader),
+    ("uuid", string.ByteaBinaryLoader),
+)
+_ARRAY_OF_INT8 = psycopg.adapters.types["int8"].array_oid
+
+
+def read_plainly(context: AdaptContext) -> None:
+    """Set up how answers are read. On a connection of our own, once; on somebody else's, on each cursor."""
+    for name, loader in _LOADERS:
+        context.adapters.register_loader(name, loader)
+    context.adapters.register_loader(_ARRAY_OF_INT8, array.ArrayBinaryLoader)
+
+
+def run(conn: psycopg.Connection[Any], op: Op[T], *, own: bool = False) -> T:
+    """Run the Op; `own` says that read_plainly was done for the whole connection."""
+    with _translated(), psycopg.Cursor(conn, row_factory=tuple_row) as cursor:
+        if not own:
+            read_plainly(cursor)
+        cursor.execute(op.text, op.params, binary=True)
+        rows = cursor.fetchall()
+    return op.read(rows)
+
+
+async def run_async(conn: psycopg.AsyncConnection[Any], op: Op[T], *, own: bool = False) -> T:
+    """Run the Op; `own` says that read_plainly was done for the whole connection."""
+    with _translated():
+        async with psycopg.AsyncCursor(conn, row_factory=tuple_row) as cursor:
+            if not own:
+                read_plainly(cursor)
+            await cursor.execute(op.text, op.params, binary=True)
+            rows = await cursor.fetchall()
+    return op.read(rows)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        ours = translate(error)
+        if ours is None:
+            raise
+        raise ours from error
+    except UnicodeEncodeError as error:
+        character = error.object[error.start : error.end]
+        raise InvalidValueError(f"A text holds a character that the database cannot store: {character!r}.") from error

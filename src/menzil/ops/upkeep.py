@@ -1,0 +1,63 @@
+"""Settings, janitors, and the handshake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from menzil.ops import op, values
+from menzil.ops.op import Op, Rows
+
+
+def setting(name: str) -> Op[str]:
+    """menzil.setting."""
+    return Op("select menzil.setting(%s::text)", (values.text("setting", name),), op.text)
+
+
+def set_setting(name: str, value: str | float | bool) -> Op[None]:
+    """menzil.set_setting."""
+    if isinstance(value, bool):
+        value = "on" if value else "off"
+    elif isinstance(value, int | float):
+        value = str(value)
+    params = (values.text("setting", name), values.text("value", value))
+    return Op("select menzil.set_setting(%s::text, %s::text)", params, op.nothing)
+
+
+def maintain() -> Op[None]:
+    """menzil.maintain."""
+    return Op("select menzil.maintain()", (), op.nothing)
+
+
+def mark_expired(limit: int = 1000) -> Op[int]:
+    """menzil.mark_expired_messages."""
+    return Op("select menzil.mark_expired_messages(%s::integer)", (values.integer("limit", limit),), op.integer)
+
+
+def recover_stale(limit: int = 1000) -> Op[int]:
+    """menzil.recover_stale_messages."""
+    return Op("select menzil.recover_stale_messages(%s::integer)", (values.integer("limit", limit),), op.integer)
+
+
+def maintain_archive_partitions(months_ahead: int = 3) -> Op[int]:
+    """menzil.maintain_archive_partitions."""
+    params = (values.integer("months_ahead", months_ahead),)
+    return Op("select menzil.maintain_archive_partitions(%s::integer)", params, op.integer)
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """What a client asks a database before its first call."""
+
+    schema_version: int
+    read_committed: bool
+
+
+def handshake() -> Op[Handshake]:
+    """menzil.schema_version, and whether a lone statement sees what was committed before it began."""
+    text = "select menzil.schema_version(), current_setting('default_transaction_isolation')::text"
+    return Op(text, (), _read_handshake)
+
+
+def _read_handshake(rows: Rows) -> Handshake:
+    ((version, isolation),) = rows
+    return Handshake(version, isolation == "read committed")

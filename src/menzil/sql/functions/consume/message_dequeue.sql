@@ -1,0 +1,74 @@
+-- Leases up to p_limit messages for p_lock_ms milliseconds: highest priority first, channels of equal priority in turn,
+-- inside a channel by due time, then id. p_channels names the channels to serve, NULL serves all.
+-- (id, num_attempts) is the lease: every settle and heartbeat must show both. Call it in a short transaction of its own.
+create or replace function menzil.message_dequeue(
+  p_lock_ms bigint, p_limit integer default 1, p_channels text[] default null, p_worker text default null
+) returns table (
+  id bigint, channel text, content bytea, payload jsonb, state bytea, num_attempts bigint, headers jsonb, correlation_id uuid, metadata jsonb,
+  ordering_key text, priority integer, retry_count integer, created_at timestamptz, scheduled_at timestamptz, expires_at timestamptz,
+  unlock_at timestamptz
+)
+language plpgsql security definer
+set search_path = pg_catalog, menzil, pg_temp
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan set jit = off as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := clock_timestamp();
+  v_unlock timestamptz;
+  v_only integer[];
+  v_careful boolean;
+  v_left integer := p_limit;
+  v_width integer := least(8, p_limit);
+  v_from smallint := 0;
+  v_turn record;
+  v_visit record;
+  v_leased bigint[] := '{}';
+  v_waited boolean := false;
+begin
+  v_only := menzil._check_dequeue(p_lock_ms, p_limit, p_channels);
+  v_careful := menzil._tend(v_now);
+  loop
+    -- First statement: lock lanes whose turn it is. Later ones: a new snapshot that sees all committed before the locks.
+    v_turn := menzil._take_turns(v_from, clock_timestamp(), v_width, v_left, v_only);
+    if v_turn.rank is null then
+      -- Everything that is due may be locked by other consumers: wait for one of them once, shortly, and look again.
+      exit when v_waited or v_leased <> '{}' or not menzil._wait_for_lane(v_only);
+      v_waited := true;
+      v_from := 0;
+      continue;
+    end if;
+    v_from := v_turn.rank;
+    v_now := v_turn.locked_at;
+    v_unlock := v_now + p_lock_ms * interval '1 ms';
+    continue when v_turn.lanes is null;
+    for v_part in case when v_turn.early then 1 else 2 end .. 2 loop
+      if v_part = 1 then
+        v_visit := menzil._visit_early(v_turn.rank, v_turn.lanes, v_turn.channels, v_turn.rooms, v_turn.epochs, v_now, v_unlock, p_worker);
+        v_turn.lanes := v_visit.lanes;
+        v_turn.rooms := v_visit.rooms;
+      else
+        v_visit := menzil._visit_lanes(v_turn.rank, v_turn.lanes, v_turn.channels, v_turn.low_dues, v_turn.low_ids, v_turn.rooms, v_turn.epochs,
+          v_now, v_unlock, p_worker, v_careful);
+      end if;
+      continue when v_visit.ids is null;
+      if v_visit.leased < cardinality(v_visit.ids) then
+        v_visit.ids := menzil._sort_out(v_visit.ids, v_visit.expired, v_turn.rank, v_now);
+        continue when v_visit.ids = '{}';
+      end if;
+      if v_turn.gated then
+        perform menzil._pass_gates(v_visit.ids, v_now);
+      end if;
+      return query
+        select m.id, v_turn.names[array_position(v_turn.channels, m.channel_id)], m.content, m.payload, m.state, m.attempts + 1, m.headers,
+               m.correlation_id, m.metadata, m.ordering_key, 10 - m.rank, m.retry_count, m.created_at, m.scheduled_at, m.expires_at, v_unlock
+          from unnest(v_visit.ids) u(id) cross join lateral (select m.* from menzil.message m where m.id = u.id offset 0) m;
+      v_leased := v_leased || v_visit.ids;
+      v_left := v_left - cardinality(v_visit.ids);
+    end loop;
+    exit when v_left <= 0;
+    v_width := least(v_width * 4, 128, v_left);
+  end loop;
+  if v_leased <> '{}' then
+    insert into menzil.lease_batch (unlock_at, ids) values (v_unlock, v_leased);
+  end if;
+end $$;

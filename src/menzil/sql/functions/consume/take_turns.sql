@@ -1,0 +1,83 @@
+-- Locks lanes whose turn has come, longest waiting first, all of one priority: the best from p_from on that has one.
+-- Lanes that other consumers are at are passed over. Each may give an even share of the batch, if its gate agrees.
+-- rank is null when there is no lane to visit; lanes is null when their gates are shut.
+create or replace function menzil._take_turns(
+  p_from smallint, p_now timestamptz, p_width integer, p_left integer, p_only integer[],
+  out rank smallint, out lanes tid[], out channels integer[], out names text[], out low_dues timestamptz[], out low_ids bigint[],
+  out gated boolean, out early boolean, out rooms integer[], out epochs integer[], out locked_at timestamptz
+)
+language plpgsql as $$
+#variable_conflict use_column
+begin
+  rank := p_from - 1;
+  loop
+    rank := menzil._next_rank(rank, p_only);
+    if rank is null then
+      return;
+    end if;
+    if p_only is null then
+      select array_agg(t.at), array_agg(t.channel_id), array_agg(t.low_due), array_agg(t.low_id), bool_or(t.gated), bool_or(t.early_id <> '{}')
+        into lanes, channels, low_dues, low_ids, gated, early
+        from (select l.ctid as at, l.channel_id, l.low_due, l.low_id, l.gated, l.early_id from menzil.lane l
+               where l.rank = _take_turns.rank and l.next_at <= p_now order by l.next_at limit p_width for update skip locked) t;
+    else
+      select array_agg(t.at), array_agg(t.channel_id), array_agg(t.low_due), array_agg(t.low_id), bool_or(t.gated), bool_or(t.early_id <> '{}')
+        into lanes, channels, low_dues, low_ids, gated, early
+        from (select l.ctid as at, l.channel_id, l.low_due, l.low_id, l.gated, l.early_id from menzil.lane l
+               where l.channel_id = any (p_only) and l.rank = _take_turns.rank and l.next_at <= p_now
+               order by l.next_at limit p_width for update skip locked) t;
+    end if;
+    exit when lanes is not null;
+  end loop;
+  -- The clock is read under the locks: times of visits to one lane never run backwards.
+  locked_at := clock_timestamp();
+  rooms := array_fill(greatest(1, (p_left + cardinality(lanes) - 1) / cardinality(lanes)), array[cardinality(lanes)]);
+  if gated then
+    select g.lanes, g.channels, g.low_dues, g.low_ids, g.rooms, g.epochs into lanes, channels, low_dues, low_ids, rooms, epochs
+      from menzil._ask_gates(lanes, channels, low_dues, low_ids, rooms, locked_at) g;
+  end if;
+  if cardinality(lanes) = 1 then
+    names := array[(select c.name from menzil.channel c where c.id = channels[1])];
+  else
+    names := array(select c.name from unnest(channels) with ordinality u(id, n)
+                     cross join lateral (select c.name from menzil.channel c where c.id = u.id offset 0) c order by u.n);
+  end if;
+end $$;
+
+-- The next priority after this one that has a lane waiting for its turn, due or not. Skips from priority to priority.
+create or replace function menzil._next_rank(p_after smallint, p_only integer[]) returns smallint
+language plpgsql stable as $$
+begin
+  if p_only is null then
+    return (select l.rank from menzil.lane l where l.rank > p_after and l.next_at is not null order by l.rank limit 1);
+  end if;
+  return (select min(l.rank) from menzil.lane l where l.channel_id = any (p_only) and l.rank > p_after and l.next_at is not null);
+end $$;
+
+-- Waits, at most 50 ms, for a lane whose turn has come and that another consumer holds. False: there is none.
+create or replace function menzil._wait_for_lane(p_only integer[]) returns boolean
+language plpgsql
+set lock_timeout = '50ms' as $$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_channel integer;
+  v_rank smallint := -1;
+begin
+  loop
+    v_rank := menzil._next_rank(v_rank, p_only);
+    if v_rank is null then
+      return false;
+    end if;
+    if p_only is null then
+      select l.channel_id into v_channel from menzil.lane l where l.rank = v_rank and l.next_at <= v_now order by l.next_at limit 1;
+    else
+      select l.channel_id into v_channel from menzil.lane l
+       where l.channel_id = any (p_only) and l.rank = v_rank and l.next_at <= v_now order by l.next_at limit 1;
+    end if;
+    exit when v_channel is not null;
+  end loop;
+  perform 1 from menzil.lane l where l.channel_id = v_channel and l.rank = v_rank for update;
+  return true;
+exception when lock_not_available then
+  return false;
+end $$;

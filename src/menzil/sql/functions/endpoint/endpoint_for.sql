@@ -1,0 +1,17 @@
+-- The endpoint of that name, locked for a change, or a refusal.
+create or replace function menzil._endpoint_for(p_name text) returns menzil.channel
+language plpgsql as $$
+declare
+  v_endpoint menzil.channel;
+begin
+  if p_name is null then
+    perform menzil._refuse_null('The name of an endpoint');
+  end if;
+  select c.* into v_endpoint from menzil.channel c where c.name = p_name and c.dropped_at is null for no key update;
+  if v_endpoint.protocol is null then
+    raise exception using errcode = '42704', message = format('There is no endpoint named %s.', quote_literal(left(p_name, 200))),
+      hint = case when found then 'That name is a plain channel, which has no destination.'
+                  else 'Create it with menzil.create_endpoint(name, protocol, config); the view menzil.endpoints lists them.' end;
+  end if;
+  return v_endpoint;
+end $$;

@@ -1,0 +1,27 @@
+-- Checks of the options that most messages do not have.
+create or replace function menzil._check_options(
+  p_scheduled_at timestamptz, p_expires_at timestamptz, p_ordering_key text, p_idempotency_key text,
+  p_headers jsonb, p_metadata jsonb, p_max_size integer
+) returns void
+language plpgsql as $$
+declare
+  v_size bigint;
+begin
+  if not isfinite(p_scheduled_at) or not isfinite(p_expires_at) then
+    perform menzil._refuse_value('A time of infinity cannot be scheduled or expire.', 'Leave the time out instead.');
+  elsif p_expires_at <= coalesce(p_scheduled_at, '-infinity') then
+    perform menzil._refuse_value('The message would expire before it is due.', 'Let it expire later than its schedule.');
+  end if;
+  perform menzil._check_key(p_ordering_key, 'ordering key');
+  perform menzil._check_key(p_idempotency_key, 'idempotency key');
+  if p_headers is not null then
+    perform menzil._check_headers(p_headers);
+  end if;
+  if jsonb_typeof(p_metadata) <> 'object' then
+    perform menzil._refuse_value('The metadata must be a JSON object.', 'Pass an object such as {"tenant": "a"}.');
+  end if;
+  v_size := greatest(octet_length(p_headers::text), octet_length(p_metadata::text));
+  if v_size > p_max_size then
+    perform menzil._refuse_size(v_size, p_max_size);
+  end if;
+end $$;

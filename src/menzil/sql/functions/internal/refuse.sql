@@ -1,0 +1,57 @@
+-- The refusals that more than one function gives, each worded once.
+create or replace function menzil._refuse_unknown(p_name text) returns void
+language plpgsql as $$
+begin
+  if p_name is null then
+    raise exception using errcode = '22004', message = 'A channel or endpoint name is needed, NULL was given.',
+      hint = 'Pass the name of the channel or endpoint.';
+  end if;
+  raise exception using errcode = '42704', message = format('There is no channel or endpoint named %s.', quote_literal(left(p_name, 200))),
+    hint = 'Create it with menzil.channel_set(name) or menzil.create_endpoint(name, protocol, config).';
+end $$;
+
+create or replace function menzil._refuse_closed(p_name text, p_released boolean) returns void
+language plpgsql as $$
+begin
+  if p_released then
+    raise exception using errcode = '55000', message = format('Channel %s is released and takes no new messages.', quote_literal(p_name)),
+      hint = 'Call menzil.channel_set(name) once it has drained to open a new one.';
+  end if;
+  raise exception using errcode = '55000', message = format('Endpoint %s is disabled and refuses messages.', quote_literal(p_name)),
+    hint = 'Call menzil.enable_endpoint(name), or pause it instead of disabling it to accept and hold messages.';
+end $$;
+
+create or replace function menzil._refuse_null(p_what text) returns void
+language plpgsql as $$
+begin
+  raise exception using errcode = '22004', message = format('%s is needed, NULL was given.', p_what), hint = 'Pass a value that is not NULL.';
+end $$;
+
+create or replace function menzil._refuse_size(p_size bigint, p_limit bigint) returns void
+language plpgsql as $$
+begin
+  raise exception using errcode = '54000', message = format('The payload has %s bytes, the limit is %s.', p_size, p_limit),
+    hint = 'Send a reference to a large object, or raise the setting max_payload_size.';
+end $$;
+
+create or replace function menzil._refuse_value(p_message text, p_hint text) returns void
+language plpgsql as $$
+begin
+  raise exception using errcode = '22023', message = p_message, hint = p_hint;
+end $$;
+
+create or replace function menzil._refuse_conflict(p_key text) returns void
+language plpgsql as $$
+begin
+  raise exception using errcode = '23505', message = format('Idempotency key ''%s'' conflict: same key with different payload', left(p_key, 200)),
+    hint = 'Use a new key for a new payload, or send the first payload again.';
+end $$;
+
+create or replace function menzil._refuse_priority(p_priority integer) returns void
+language plpgsql as $$
+begin
+  if p_priority is null then
+    perform menzil._refuse_null('A priority');
+  end if;
+  perform menzil._refuse_value(format('Priority %s is out of range, it must be 0 to 10.', p_priority), 'Use 0 for normal work and up to 10 for urgent work.');
+end $$;

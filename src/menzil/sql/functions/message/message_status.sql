@@ -1,0 +1,41 @@
+-- Where a message is now, live or ended.
+create or replace function menzil.message_status(p_id bigint) returns table (
+  id bigint, status text, channel text, num_attempts bigint, retry_count integer, last_error text, created_at timestamptz, scheduled_at timestamptz,
+  next_retry_at timestamptz, unlock_at timestamptz, expires_at timestamptz, ended_at timestamptz
+)
+language plpgsql security definer
+set search_path = pg_catalog, menzil, pg_temp
+set enable_seqscan = off as $$
+begin
+  perform menzil._check_known(p_id);
+  return query
+    select m.id, case when l.id is null then 'pending' else 'processing' end, c.name, coalesce(l.attempt, m.attempts), m.retry_count, m.last_error,
+           m.created_at, m.scheduled_at, case when l.id is null then m.next_retry_at end, l.unlock_at, m.expires_at, null::timestamptz
+      from menzil.message m join menzil.channel c on c.id = m.channel_id left join menzil.lease l on l.id = m.id where m.id = p_id
+    union all
+    select a.id, a.status, a.channel, a.num_attempts, a.retry_count, a.last_error, a.created_at, a.scheduled_at, null, null, a.expires_at, a.ended_at
+      from menzil.archive a where a.id = p_id
+    limit 1;
+end $$;
+
+-- The next messages of a channel in the order they would be leased, without leasing them.
+create or replace function menzil.message_peek(p_channel text, p_limit integer default 10) returns table (
+  id bigint, channel text, content bytea, payload jsonb, state bytea, num_attempts bigint, headers jsonb, correlation_id uuid, metadata jsonb,
+  ordering_key text, priority integer, retry_count integer, created_at timestamptz, scheduled_at timestamptz, expires_at timestamptz
+)
+language plpgsql security definer
+set search_path = pg_catalog, menzil, pg_temp
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+  v_channel menzil.channel := menzil._channel_for(p_channel);
+begin
+  if p_limit is null or p_limit not between 1 and 10000 then
+    perform menzil._refuse_value('A limit must be 1 to 10000.', 'Peek at fewer messages.');
+  end if;
+  return query
+    select m.id, v_channel.name, m.content, m.payload, m.state, m.attempts, m.headers, m.correlation_id, m.metadata, m.ordering_key,
+           10 - m.rank, m.retry_count, m.created_at, m.scheduled_at, m.expires_at
+      from (select r.rank, r.due_at, r.id from menzil.ready r where r.channel_id = v_channel.id order by r.rank, r.due_at, r.id limit p_limit) q
+      cross join lateral (select m.* from menzil.message m where m.id = q.id offset 0) m
+     order by q.rank, q.due_at, q.id;
+end $$;

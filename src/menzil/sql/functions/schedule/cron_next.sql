@@ -1,0 +1,48 @@
+-- The next instant strictly after p_after that a cron expression names in a time zone; null when it names none within
+-- 50 years (no 30 February; the rarest real date, a 29 February on a given weekday, returns within 40).
+--
+-- When clocks change, as cron does it:
+--   minute and hour both fixed   a time that was skipped fires once, at the first instant after the gap;
+--                                a time that comes twice fires the first time only
+--   minute or hour begin with *  every time the clock really shows it: not in the gap, and twice in the overlap
+create or replace function menzil.cron_next(p_cron text, p_time_zone text, p_after timestamptz) returns timestamptz
+language plpgsql immutable security definer
+set search_path = pg_catalog, menzil, pg_temp as $$
+declare
+  v_cron record;
+  v_zone text := menzil._time_zone(p_time_zone);
+  v_wall timestamp;
+  v_until timestamp;
+  v_instants record;
+  v_second timestamptz;   -- the earliest second showing of a time that was already shown once
+begin
+  if p_after is null then
+    perform menzil._refuse_null('A time to look from');
+  elsif not isfinite(p_after) then
+    perform menzil._refuse_value('There is nothing after infinity.', 'Pass a real time.');
+  end if;
+  v_cron := menzil.cron_parse(p_cron);
+  v_wall := date_trunc('minute', p_after at time zone v_zone);
+  v_until := v_wall + interval '50 years';
+  if v_cron.time_any then
+    -- Just before the clock is set back, times earlier on the wall are still to come.
+    v_wall := v_wall - greatest(menzil._utc_offset(p_after, v_zone) - menzil._utc_offset(p_after + interval '25 hours', v_zone), interval '0');
+  end if;
+  loop
+    v_wall := menzil._cron_wall(v_wall, v_until, v_cron.minutes, v_cron.hours, v_cron.days, v_cron.months, v_cron.weekdays,
+                                v_cron.day_any or v_cron.weekday_any);
+    if v_wall is null then
+      return v_second;
+    end if;
+    v_instants := menzil._wall_instants(v_wall, v_zone);
+    if v_instants.in_gap and v_cron.time_any then
+      v_wall := greatest(v_wall + interval '1 minute', date_trunc('minute', v_instants.first_at at time zone v_zone));
+      continue;
+    elsif v_instants.first_at > p_after then
+      return least(v_instants.first_at, v_second);
+    elsif v_cron.time_any and v_instants.last_at > p_after then
+      v_second := coalesce(v_second, v_instants.last_at);
+    end if;
+    v_wall := v_wall + interval '1 minute';
+  end loop;
+end $$;

@@ -1,0 +1,44 @@
+-- Not done, not failed: the messages wait again, until p_dequeue_ats or in line from now, and keep what p_states says.
+-- Costs no retry. An ordering key stays blocked.
+create or replace function menzil.message_defer(
+  p_ids bigint[], p_num_attempts bigint[], p_dequeue_ats timestamptz[] default null, p_states bytea[] default null
+) returns table (id bigint, outcome text)
+language plpgsql security definer
+set search_path = pg_catalog, menzil, pg_temp
+set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_lease record;
+begin
+  perform menzil._check_tokens(p_ids, p_num_attempts);
+  if exists (select 1 from unnest(p_dequeue_ats) u(at) where not isfinite(u.at)) then
+    perform menzil._refuse_value('A message cannot be deferred to infinity.', 'Give a finite time, or NULL for now.');
+  elsif cardinality(p_dequeue_ats) <> cardinality(p_ids) or cardinality(p_states) <> cardinality(p_ids) then
+    perform menzil._refuse_value('The arrays have different lengths.', 'Give each array one element per message, or NULL for none.');
+  end if;
+  perform menzil._refuse_size(octet_length(u.state), s.max_payload_size) from unnest(p_states) u(state), menzil.setting_value s
+    where octet_length(u.state) > s.max_payload_size limit 1;
+  select * into v_lease from menzil._take_leases(p_ids, p_num_attempts);
+  if v_lease.ids is not null then
+    insert into menzil.attempt (message_id, attempt, channel_id, outcome, leased_at, ended_at, worker)
+      select u.id, u.attempt, u.channel_id, 'deferred', u.leased_at, v_now, u.worker
+        from unnest(v_lease.ids, v_lease.attempts, v_lease.channels, v_lease.leased_ats, v_lease.workers) u(id, attempt, channel_id, leased_at, worker);
+    perform menzil._wait_again(v_lease.ids, v_lease.attempts, v_lease.leased_ats, v_now,
+      array(select coalesce(w.due_at, v_now) from unnest(v_lease.ids) with ordinality u(id, n)
+              left join lateral (select d.due_at from unnest(p_ids, p_dequeue_ats) d(id, due_at) where d.id = u.id limit 1) w on true order by u.n),
+      array(select w.state from unnest(v_lease.ids) with ordinality u(id, n)
+              left join lateral (select d.state from unnest(p_ids, p_states) d(id, state) where d.id = u.id limit 1) w on true order by u.n));
+    perform menzil._free_slots(v_lease.channels, v_lease.epochs, v_now);
+  end if;
+  return query select o.id, o.outcome from menzil._outcomes(p_ids, p_num_attempts, v_lease.ids, 'settled') o;
+end $$;
+
+create or replace function menzil.message_defer(
+  p_id bigint, p_num_attempts bigint, p_dequeue_at timestamptz default null, p_state bytea default null
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, menzil, pg_temp as $$
+begin
+  perform menzil._raise_outcome(p_id, p_num_attempts,
+    (select o.outcome from menzil.message_defer(array[p_id], array[p_num_attempts], array[p_dequeue_at], array[p_state]) o));
+end $$;

@@ -1,0 +1,56 @@
+-- Who may do what. Group roles: members get the rights, nobody logs in as one. Functions are SECURITY DEFINER, so that
+-- no role but the owner touches a table. Without the right to create roles, those that exist get their rights and the
+-- rest is skipped with a notice: a queue with one owner works without any.
+do $$
+declare
+  v_role text;
+  v_row record;
+  v_functions jsonb := '{
+    "menzil_application": ["send", "send_with_options", "send_batch", "send_batch_with_priority", "send_many", "message_create", "enable_fast_mode",
+                           "message_cancel", "message_status", "schema_version"],
+    "menzil_worker":      ["message_dequeue", "message_complete", "message_defer", "message_heartbeat", "message_fail", "message_status",
+                           "schedule_fire_due", "mark_expired_messages", "recover_stale_messages", "maintain_archive_partitions",
+                           "cleanup_used_keys", "maintain", "setting", "schema_version", "cron_next", "cron_parse"],
+    "menzil_monitor":     ["setting", "schema_version", "cron_next", "cron_parse"],
+    "menzil_pipeline":    ["send", "send_with_options", "send_batch", "send_batch_with_priority", "send_many", "message_create", "enable_fast_mode",
+                           "schema_version"]}';
+  v_views jsonb := '{
+    "menzil_admin":    ["queue", "dlq", "archive", "endpoints", "channels", "event_log", "attempts", "settings", "schedules"],
+    "menzil_worker":   ["channels", "endpoints", "settings"],
+    "menzil_monitor":  ["channels", "endpoints", "settings", "schedules", "event_log"],
+    "menzil_pipeline": ["queue", "dlq", "archive", "attempts", "event_log"]}';
+begin
+  -- New functions are executable by PUBLIC unless taken away.
+  for v_row in select p.oid::regprocedure as name from pg_proc p where p.pronamespace = 'menzil'::regnamespace loop
+    execute format('revoke all on function %s from public', v_row.name);
+  end loop;
+  revoke all on schema menzil from public;
+
+  foreach v_role in array array['menzil_admin', 'menzil_application', 'menzil_worker', 'menzil_monitor', 'menzil_pipeline'] loop
+    if not exists (select 1 from pg_roles r where r.rolname = v_role) then
+      begin
+        execute format('create role %I nologin', v_role);
+      exception
+        when insufficient_privilege then
+          raise notice 'Role % is not created: this user may not create roles. The owner can use the queue all the same.', v_role;
+          continue;
+        when duplicate_object or unique_violation then
+          null;   -- roles belong to the whole server: another database was quicker
+      end;
+    end if;
+    execute format('grant usage on schema menzil to %I', v_role);
+    for v_row in
+      select p.oid::regprocedure as name from pg_proc p
+       where p.pronamespace = 'menzil'::regnamespace and p.proname not like '\_%'
+         and (v_role = 'menzil_admin' or v_functions -> v_role ? p.proname)
+    loop
+      execute format('grant execute on function %s to %I', v_row.name, v_role);
+    end loop;
+    for v_row in select e.name from jsonb_array_elements_text(coalesce(v_views -> v_role, '[]')) e(name) loop
+      execute format('grant select on menzil.%I to %I', v_row.name, v_role);
+    end loop;
+    if v_role = 'menzil_admin' then
+      execute format('grant update (retry_policy) on menzil.endpoints to %I', v_role);
+    end if;
+  end loop;
+end $$;

@@ -1,0 +1,59 @@
+"""Real databases for tests: one server per test process, a fresh or an installed database per test."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from menzil.embedded import Embedded
+from menzil.install import migrate
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Embedded]:
+    """The server of this test process; its `dsn` is a superuser's."""
+    # Not below pytest's own directory: under root another account runs the server and may not pass through it.
+    with tempfile.TemporaryDirectory(prefix="mz-", ignore_cleanup_errors=True) as place:
+        Path(place).chmod(0o755)
+        running = Embedded(Path(place) / "pg", durable=False).start()
+        yield running
+        running.close(wait=30)
+
+
+@contextmanager
+def _database(server: Embedded, name: str, template: str) -> Iterator[str]:
+    with psycopg.connect(server.dsn, autocommit=True) as conn:
+        conn.execute(f"create database {name} template {template}")
+        yield make_conninfo(server.dsn, dbname=name)
+        conn.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture(scope="session")
+def _installed(server: Embedded) -> Iterator[str]:
+    # A template must have no connections, and migrate() closes its own.
+    with _database(server, "installed", "template1") as dsn:
+        migrate(dsn)
+        yield "installed"
+
+
+@pytest.fixture
+def fresh_db(server: Embedded) -> Iterator[str]:
+    """The DSN of an empty database."""
+    with _database(server, f"fresh_{next(_numbers)}", "template1") as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def db(server: Embedded, _installed: str) -> Iterator[str]:
+    """The DSN of a database with menzil installed."""
+    with _database(server, f"db_{next(_numbers)}", _installed) as dsn:
+        yield dsn

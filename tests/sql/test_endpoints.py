@@ -1,0 +1,302 @@
+"""Endpoints: their life from create to drop, secrets that nobody reads, retry policies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+URL = "https://example.com/hook"
+MARK = {"$secret": True}
+OLD = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+NEW = "whsec_" + "A" * 43 + "="
+
+
+@pytest.fixture
+def conn(db: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(db, autocommit=True) as connection:
+        yield connection
+
+
+def create(conn: psycopg.Connection, name: str = "hook", config: Any = None, protocol: str | None = "http") -> int:
+    given = Jsonb({"url": URL} if config is None else config)
+    (made,) = conn.execute("select menzil.create_endpoint(%s, %s, %s)", [name, protocol, given]).fetchone()
+    return made
+
+
+def alter(conn: psycopg.Connection, config: Any, name: str = "hook") -> None:
+    conn.execute("select menzil.alter_endpoint(%s, %s)", [name, Jsonb(config)])
+
+
+def config_of(conn: psycopg.Connection, name: str = "hook") -> Any:
+    (config,) = conn.execute("select config from menzil.endpoints where name = %s", [name]).fetchone()
+    return config
+
+
+def with_secrets(conn: psycopg.Connection, name: str = "hook") -> Any:
+    (config,) = conn.execute(
+        "select menzil._endpoint_config(id) from menzil.endpoints where name = %s", [name]
+    ).fetchone()
+    return config
+
+
+def limits(conn: psycopg.Connection) -> Any:
+    return conn.execute(
+        "select max_concurrency, release_count, release_interval_ms from menzil.channel where name = 'hook'"
+    ).fetchone()
+
+
+def events(conn: psycopg.Connection) -> list[str]:
+    return [
+        kind
+        for (kind,) in conn.execute(
+            "select event_type from menzil.event_log where event_type like 'endpoint.%' order by id"
+        )
+    ]
+
+
+def test_an_endpoint_is_a_channel_with_a_destination(conn: psycopg.Connection) -> None:
+    made = create(conn)
+    row = conn.execute(
+        "select id, name, protocol, config, retry_policy, enabled, paused from menzil.endpoints"
+    ).fetchone()
+    assert row == (made, "hook", "http", {"url": URL}, None, True, False)
+    assert conn.execute("select menzil.send('hook', '{}')").fetchone()
+    conn.execute("select menzil.channel_pause('hook')")
+    assert conn.execute("select paused from menzil.endpoints").fetchone() == (True,)
+
+
+def test_plain_channels_are_no_endpoints(conn: psycopg.Connection) -> None:
+    conn.execute("select menzil.channel_set('plain')")
+    assert conn.execute("select count(*) from menzil.endpoints").fetchone() == (0,)
+    for query in [
+        "select menzil.alter_endpoint('plain', '{}')",
+        "select menzil.drop_endpoint('plain')",
+        "select menzil.enable_endpoint('plain')",
+        "select menzil.disable_endpoint('plain')",
+    ]:
+        with pytest.raises(psycopg.errors.UndefinedObject) as refusal:
+            conn.execute(query)
+        assert "plain channel" in refusal.value.diag.message_hint
+
+
+def test_a_name_is_taken_once_by_endpoint_or_channel(conn: psycopg.Connection) -> None:
+    create(conn)
+    conn.execute("select menzil.channel_set('plain')")
+    for name in ["hook", "plain"]:
+        with pytest.raises(psycopg.errors.DuplicateObject):
+            create(conn, name)
+    assert config_of(conn) == {"url": URL}
+
+
+def test_unknown_names_and_nulls_are_refused(conn: psycopg.Connection) -> None:
+    calls = [
+        "alter_endpoint(%s, '{}')",
+        "drop_endpoint(%s)",
+        "enable_endpoint(%s)",
+        "disable_endpoint(%s)",
+        "set_retry_policy(%s, '{}')",
+    ]
+    for call in calls:
+        with pytest.raises(psycopg.errors.UndefinedObject):
+            conn.execute(f"select menzil.{call}", ["nobody"])
+        with pytest.raises(psycopg.errors.NullValueNotAllowed):
+            conn.execute(f"select menzil.{call}", [None])
+    for arguments in ["null, 'http', '{}'", "'a', null, '{}'", "'a', 'http', null"]:
+        with pytest.raises(psycopg.errors.NullValueNotAllowed):
+            conn.execute(f"select menzil.create_endpoint({arguments})")
+
+
+def test_a_protocol_nobody_speaks_is_refused_with_the_list_of_known_ones(conn: psycopg.Connection) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="'pigeon'") as refusal:
+        create(conn, protocol="pigeon")
+    (known,) = conn.execute("select menzil.known_protocols()").fetchone()
+    assert "http" in known
+    assert ", ".join(known) in refusal.value.diag.message_hint
+
+
+def test_disabling_refuses_sends_and_enabling_takes_them_again(conn: psycopg.Connection) -> None:
+    create(conn)
+    conn.execute("select menzil.disable_endpoint('hook'), menzil.disable_endpoint('hook')")
+    assert conn.execute("select enabled from menzil.endpoints").fetchone() == (False,)
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        conn.execute("select menzil.send('hook', '{}')")
+    conn.execute("select menzil.enable_endpoint('hook'), menzil.enable_endpoint('hook')")
+    conn.execute("select menzil.send('hook', '{}')")
+    assert events(conn) == ["endpoint.created", "endpoint.disabled", "endpoint.enabled"]
+
+
+def test_an_endpoint_with_messages_cannot_be_dropped(conn: psycopg.Connection) -> None:
+    made = create(conn, config={"url": URL, "auth": {"type": "bearer", "token": "t"}})
+    for send in [
+        "select menzil.send('hook', '{}')",
+        "select menzil.send_with_options('hook', '{}', p_scheduled_at => now() + interval '1 day')",
+        "select menzil.send_with_options('hook', '{}', p_ordering_key => 'k')",
+    ]:
+        conn.execute(send)
+        with pytest.raises(psycopg.errors.ObjectInUse) as refusal:
+            conn.execute("select menzil.drop_endpoint('hook')")
+        assert "purge_endpoint" in refusal.value.diag.message_hint
+        conn.execute("select menzil.purge_endpoint('hook')")
+    conn.execute("select menzil.drop_endpoint('hook')")
+    assert conn.execute("select count(*) from menzil.endpoints").fetchone() == (0,)
+    assert conn.execute("select count(*) from menzil.endpoint_secret").fetchone() == (0,)
+    with pytest.raises(psycopg.errors.UndefinedObject):
+        conn.execute("select menzil.send('hook', '{}')")
+    assert create(conn) != made
+    assert events(conn) == ["endpoint.created", "endpoint.dropped", "endpoint.created"]
+
+
+def test_secrets_are_stored_apart_and_never_shown(conn: psycopg.Connection) -> None:
+    given = {
+        "url": URL,
+        "auth": {"type": "basic", "username": "ann", "password": "pass-1"},
+        "headers": {"X-Api-Key": "key-1", "Cookie": "cookie-1", "X-Tenant": "a.b"},
+        "signing": {"secrets": [OLD, NEW]},
+        "tls": {"cert": "-----BEGIN CERTIFICATE-----\nMII\n", "key": "-----BEGIN PRIVATE KEY-----\nkey-2\n"},
+        "proxy": {"url": "http://proxy:3128", "username": "bob", "password": "pass-2"},
+    }
+    create(conn, config=given)
+    shown = config_of(conn)
+    assert shown["auth"] == {"type": "basic", "username": "ann", "password": MARK}
+    assert shown["headers"] == {"X-Api-Key": MARK, "Cookie": MARK, "X-Tenant": "a.b"}
+    assert shown["signing"] == {"secrets": [MARK, MARK]}
+    assert (shown["tls"]["key"], shown["proxy"]["password"]) == (MARK, MARK)
+    assert with_secrets(conn) == given
+    alter(conn, {**shown, "method": "PUT"})
+    logged = json.dumps(conn.execute("select old_value, new_value, metadata from menzil.event_log").fetchall())
+    for secret in ["pass-1", "pass-2", "key-1", "key-2", "cookie-1", OLD, NEW]:
+        assert secret not in logged
+        assert secret not in json.dumps(shown)
+
+
+def test_a_mark_sent_back_keeps_the_secret(conn: psycopg.Connection) -> None:
+    create(conn, config={"url": URL, "auth": {"type": "bearer", "token": "t1"}, "headers": {"X-Token": "x"}})
+    alter(conn, {**config_of(conn), "timeout_seconds": 5})
+    assert with_secrets(conn) == {
+        "url": URL,
+        "auth": {"type": "bearer", "token": "t1"},
+        "headers": {"X-Token": "x"},
+        "timeout_seconds": 5,
+    }
+    alter(conn, {"url": URL, "auth": {"type": "bearer", "token": "t2"}})
+    assert with_secrets(conn) == {"url": URL, "auth": {"type": "bearer", "token": "t2"}}
+    alter(conn, {"url": URL})
+    assert conn.execute("select count(*) from menzil.endpoint_secret").fetchone() == (0,)
+
+
+def test_signing_secrets_rotate_without_knowing_the_old_one(conn: psycopg.Connection) -> None:
+    create(conn, config={"url": URL, "signing": {"secrets": [OLD]}})
+    alter(conn, {"url": URL, "signing": {"secrets": [NEW, MARK]}})
+    assert with_secrets(conn)["signing"]["secrets"] == [NEW, OLD]
+    alter(conn, {"url": URL, "signing": {"secrets": [MARK]}})
+    assert with_secrets(conn)["signing"]["secrets"] == [NEW]
+
+
+def test_a_mark_without_a_stored_secret_is_refused(conn: psycopg.Connection) -> None:
+    marked = {"url": URL, "auth": {"type": "bearer", "token": MARK}}
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match=r"auth\.token"):
+        create(conn, config=marked)
+    create(conn, config={"url": URL, "signing": {"secrets": [OLD]}})
+    for wrong in [
+        marked,
+        {"url": URL, "signing": {"secrets": [MARK, MARK]}},
+        {"url": URL, "headers": {"X-Tenant": MARK}},
+    ]:
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            alter(conn, wrong)
+    assert with_secrets(conn)["signing"]["secrets"] == [OLD]
+
+
+def test_limits_of_a_config_are_limits_of_the_channel(conn: psycopg.Connection) -> None:
+    create(conn, config={"url": URL, "rate_limit": {"count": 5, "interval_ms": 1000}, "max_concurrency": 3})
+    assert limits(conn) == (3, 5, 1000)
+    assert config_of(conn) == {"url": URL}
+    alter(conn, {"url": URL + "/2"})
+    assert limits(conn) == (3, 5, 1000)
+    alter(conn, {"url": URL, "rate_limit": None, "max_concurrency": 7})
+    assert limits(conn) == (7, 1, 0)
+    conn.execute("select menzil.channel_set('hook', p_max_size => 9)")
+    alter(conn, {"url": URL, "max_concurrency": 2})
+    assert limits(conn) == (2, 1, 0)
+    assert conn.execute("select max_size from menzil.channel").fetchone() == (9,)
+
+
+def test_a_refused_change_changes_nothing(conn: psycopg.Connection) -> None:
+    create(conn, config={"url": URL, "auth": {"type": "bearer", "token": "t1"}})
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        alter(conn, {"url": URL, "auth": {"type": "bearer", "token": "t2"}, "max_concurrency": 0})
+    assert with_secrets(conn)["auth"]["token"] == "t1"
+    assert limits(conn)[0] is None
+
+
+def test_the_administrator_updates_retry_policies_in_the_view(conn: psycopg.Connection) -> None:
+    create(conn)
+    before = conn.execute("select updated_at from menzil.endpoints").fetchone()
+    conn.execute("set role menzil_admin")
+    conn.execute(
+        'update menzil.endpoints set retry_policy = \'{"max_retries": 20, "backoff": "linear"}\' where name = \'hook\''
+    )
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="'max_retrys'") as refusal:
+        conn.execute("update menzil.endpoints set retry_policy = '{\"max_retrys\": 20}' where name = 'hook'")
+    assert "Did you mean max_retries?" in refusal.value.diag.message_hint
+    for column in ["config = '{}'", "name = 'x'", "enabled = false", "protocol = null"]:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            conn.execute(f"update menzil.endpoints set {column}")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        conn.execute("select * from menzil.endpoint_secret")
+    conn.execute("reset role")
+    row = conn.execute("select retry_policy, updated_at from menzil.endpoints").fetchone()
+    assert row[0] == {"max_retries": 20, "backoff": "linear"}
+    assert row[1] > before[0]
+
+
+def test_even_the_owner_cannot_write_a_bad_config_or_a_bare_secret(conn: psycopg.Connection) -> None:
+    create(conn)
+    for config in [{"url": "nowhere"}, {"url": URL, "auth": {"type": "bearer", "token": "t"}}]:
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            conn.execute("update menzil.endpoints set config = %s", [Jsonb(config)])
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        conn.execute("insert into menzil.channel (name, protocol, config) values ('x', 'http', '{}')")
+
+
+def test_retry_policies_are_set_and_taken_back(conn: psycopg.Connection) -> None:
+    create(conn)
+    conn.execute("select menzil.channel_set('plain')")
+    policy = {
+        "max_retries": 0,
+        "backoff": "fixed",
+        "base_delay_seconds": 0.5,
+        "max_delay_seconds": 600,
+        "increment_seconds": 15,
+        "jitter": 0.2,
+    }
+    for name in ["hook", "plain"]:
+        conn.execute("select menzil.set_retry_policy(%s, %s)", [name, Jsonb(policy)])
+        assert conn.execute("select retry_policy from menzil.channel where name = %s", [name]).fetchone() == (policy,)
+        conn.execute("select menzil.set_retry_policy(%s, null)", [name])
+        assert conn.execute("select retry_policy from menzil.channel where name = %s", [name]).fetchone() == (None,)
+    changed = conn.execute(
+        "select entity_type, entity_id from menzil.event_log where event_type = 'retry_policy.changed' order by id"
+    )
+    assert changed.fetchall() == [("endpoint", "hook")] * 2 + [("channel", "plain")] * 2
+
+
+def test_bad_retry_policies_are_refused(conn: psycopg.Connection) -> None:
+    create(conn)
+    for policy in [
+        [], "linear", None, {"max_retries": -1}, {"max_retries": 1001}, {"max_retries": 2.5}, {"max_retries": "3"},
+        {"max_retries": None},
+        {"backoff": "quadratic"}, {"backoff": None}, {"backoff": 1}, {"base_delay_seconds": -1},
+        {"base_delay_seconds": "10"},
+        {"max_delay_seconds": 86401}, {"increment_seconds": True}, {"jitter": 1.1}, {"jitter": "yes"},
+        {"jitter": None}, {"retries": 3},
+        {"Max_Retries": 3}, {"base_delay_seconds": 20, "max_delay_seconds": 10},
+    ]:  # fmt: skip
+        with pytest.raises(psycopg.errors.InvalidParameterValue) as refusal:
+            conn.execute("select menzil.set_retry_policy('hook', %s)", [Jsonb(policy)])
+        assert refusal.value.diag.message_hint, policy

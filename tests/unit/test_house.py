@@ -1,0 +1,117 @@
+"""The house keeps its own rules: the lock, the make targets, the size of files, the pages of the documentation."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from menzil.model.errors import BY_SQLSTATE
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LOCK = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if line]
+MAKEFILE = (ROOT / "Makefile").read_text()
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+
+
+def locked_versions() -> dict[str, str]:
+    return dict(line.split(" ;")[0].split("==") for line in LOCK)
+
+
+def targets() -> list[str]:
+    phony = re.search(r"^\.PHONY: (.+)$", MAKEFILE, re.MULTILINE)
+    assert phony is not None
+    return phony[1].split()
+
+
+def test_the_lock_holds_names_and_versions_and_nothing_else() -> None:
+    pinned = re.compile(r"[a-z0-9][a-z0-9-]*==[0-9][0-9a-z.]*( ; [a-z_]+ [!=<>]+ '[A-Za-z0-9.]+')?")
+    assert [line for line in LOCK if not pinned.fullmatch(line)] == []
+
+
+@pytest.mark.parametrize("extra", [None, "embedded", "dev"])
+def test_every_fresh_clone_gets_what_the_project_asks_for(extra: str | None) -> None:
+    asked = PROJECT["dependencies"] if extra is None else PROJECT["optional-dependencies"][extra]
+    locked = locked_versions()
+    for requirement in map(Requirement, asked):
+        if requirement.name == "menzil":
+            assert requirement.extras <= {"embedded", "dev"}
+        else:
+            assert requirement.specifier.contains(locked[requirement.name]), requirement
+
+
+def test_the_lock_leaves_out_what_only_some_need() -> None:
+    kept = {"embedded", "dev"}
+    heavy = [
+        entry for name, entries in PROJECT["optional-dependencies"].items() if name not in kept for entry in entries
+    ]
+    assert {Requirement(entry).name for entry in heavy} & locked_versions().keys() == set()
+
+
+def test_make_lists_every_target() -> None:
+    # A make that runs these tests hands its flags down, and they would change what this one prints.
+    quiet = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    listing = subprocess.run(["make", "-C", str(ROOT)], capture_output=True, text=True, check=True, env=quiet).stdout
+    assert re.findall(r"^  make ([a-z]+) +\S", listing, re.MULTILINE) == targets()
+
+
+def test_every_target_makes_its_environment_first() -> None:
+    needs = dict(re.findall(r"^([a-z]+):[ ]?([a-z]*) ##", MAKEFILE, re.MULTILINE))
+    assert needs.keys() == set(targets())
+    for target in needs.keys() - {"help", "clean", "setup"}:
+        assert needs[target] == "setup" or needs[needs[target]] == "setup", target
+
+
+def test_the_check_before_a_merge_is_the_test_command() -> None:
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert script.read_text().splitlines()[-1] == "make test"
+
+
+def test_the_wheel_carries_the_engine(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    carried = set(zipfile.ZipFile(wheel).namelist())
+    wanted = {file.relative_to(ROOT / "src").as_posix() for file in (ROOT / "src").rglob("*.sql")}
+    assert wanted
+    assert wanted | {"menzil/py.typed"} <= carried
+    assert [name for name in carried if not name.startswith(("menzil/", "menzil-"))] == []
+
+
+def test_no_source_file_is_longer_than_400_lines() -> None:
+    files = [file for file in (ROOT / "src").rglob("*") if file.suffix in (".py", ".sql")]
+    lengths = {str(file.relative_to(ROOT)): len(file.read_text().splitlines()) for file in files}
+    assert lengths
+    assert {file: length for file, length in lengths.items() if length > 400} == {}
+
+
+def test_no_module_hides_behind_a_name_that_says_nothing() -> None:
+    names = {"utils.py", "util.py", "common.py", "helpers.py", "manager.py", "misc.py"}
+    assert [file for file in (ROOT / "src").rglob("*.py") if file.name in names] == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.name != "README.md"]
+    assert [page for page in pages if f"({page})" not in index] == []
+
+
+def test_the_reference_names_every_error_code_with_its_class() -> None:
+    page = (ROOT / "docs" / "reference" / "error-codes.md").read_text()
+    listed = dict(re.findall(r"^\| ([0-9A-Z]{5}) \|.*\| `(\w+)` \|$", page, re.MULTILINE))
+    assert listed == {state: kind.__name__ for state, kind in BY_SQLSTATE.items()}
