@@ -60,6 +60,7 @@ def test_a_killed_postmaster_is_there_for_the_next_user(room: Room) -> None:
     with room.embedded() as first:
         killed = first.pid
         os.kill(killed, signal.SIGKILL)
+        eventually(lambda: not alive(killed), "the server is dead")
         with room.embedded() as second:
             assert reaches(second.dsn)
             assert second.pid != killed
@@ -116,8 +117,10 @@ def test_supervisor_and_postmaster_killed_together_are_both_replaced(room: Room)
     with room.embedded() as server:
         with psycopg.connect(server.dsn) as connection:
             connection.execute("create table kept as select 42 as answer")
-        os.kill(room.supervisor(), signal.SIGKILL)
-        os.kill(server.pid, signal.SIGKILL)
+        dying = room.supervisor(), server.pid
+        for pid in dying:
+            os.kill(pid, signal.SIGKILL)
+        eventually(lambda: not any(alive(pid) for pid in dying), "both are dead")
         with room.embedded() as second:
             assert ask(second.dsn, "select answer from kept") == 42
 

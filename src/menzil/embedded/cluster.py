@@ -50,7 +50,7 @@ class StartError(Exception):
 def prepare(home: Home, plan: Plan) -> None:
     """Leave a whole cluster behind, made now or long ago, with the settings of today."""
     for remains in home.path.glob("data.new-*"):  # somebody was killed while making a cluster
-        shutil.rmtree(remains, ignore_errors=True)
+        _remove(remains)
     for remains in home.path.glob("password.*.new"):
         remains.unlink(missing_ok=True)
     if not home.has_cluster():
@@ -74,6 +74,14 @@ def write_settings(home: Home) -> None:
     """
     lines = [f"{name} = '{value}'" for name, value in SETTINGS.items()]
     write(home.settings, "\n".join(["include 'data/postgresql.conf'", *lines, ""]), mode=0o644)
+
+
+def _remove(remains: Path) -> None:
+    """Remove half a cluster; its initdb may have outlived its parent and write until it misses what we took away."""
+    deadline = time.monotonic() + 5
+    while remains.exists() and time.monotonic() < deadline:
+        shutil.rmtree(remains, ignore_errors=True)
+        time.sleep(0.01)
 
 
 def _move_aside(home: Home) -> None:

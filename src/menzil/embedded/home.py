@@ -33,6 +33,9 @@ from typing import Any, NamedTuple
 # The kernel's limit for the path of a socket, without its closing NUL.
 SOCKET_PATH_LIMIT = 107 if sys.platform == "linux" else 103
 
+# "Do you speak TLS?", which every PostgreSQL answers before it asks who we are.
+SSL_REQUEST = (8).to_bytes(4, "big") + (80877103).to_bytes(4, "big")
+
 
 class Server(NamedTuple):
     """A server that accepts connections."""
@@ -108,14 +111,18 @@ def socket_dir(data: Path) -> Path:
 
 
 def answers(path: Path) -> bool:
-    """Whether somebody accepts connections on this socket."""
+    """Whether a PostgreSQL serves this socket.
+
+    Connecting is not enough: the kernel also connects to a server that is dying or hangs. So we ask it something.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(2)
         try:
             probe.connect(os.fsencode(path))
+            probe.sendall(SSL_REQUEST)
+            return probe.recv(1) in (b"N", b"S")
         except OSError:
             return False
-    return True
 
 
 def read(path: Path) -> str:

@@ -53,7 +53,7 @@ begin
       (select r.id from menzil.ready r where r.channel_id = v_channel.id limit 10000)
       union all (select s.id from menzil.scheduled s where s.channel_id = v_channel.id limit 10000)
       union all (select k.id from menzil.key_queue k where k.channel_id = v_channel.id and k.place = 1 limit 10000)) q limit 10000);
-    v_ids := menzil._withdraw(v_ids);
+    v_ids := menzil._withdraw(v_ids, true);
     exit when v_ids = '{}';
     perform menzil._end_messages(v_ids, 'cancelled', clock_timestamp());
     v_total := v_total + cardinality(v_ids);

@@ -9,7 +9,7 @@ create or replace function menzil.channel_set(
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
-set enable_seqscan = off as $$
+set enable_seqscan = off set jit = off as $$
 declare
   v_old menzil.channel;
   v_new menzil.channel;
@@ -58,7 +58,7 @@ $$;
 -- Starts the size log of a channel that gets a max_size: everything it holds now.
 create or replace function menzil._count_size(p_channel_id integer) returns void
 language plpgsql
-set enable_seqscan = off as $$
+set enable_seqscan = off set jit = off as $$
 begin
   delete from menzil.size_change s where s.channel_id = p_channel_id;
   insert into menzil.size_change (channel_id, change)

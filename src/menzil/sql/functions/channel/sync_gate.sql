@@ -3,7 +3,7 @@
 create or replace function menzil._sync_gate() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
-set enable_seqscan = off as $$
+set enable_seqscan = off set jit = off as $$
 declare
   v_gated boolean := new.paused or new.max_concurrency is not null or new.release_interval_ms > 0;
   v_counted integer;
@@ -25,7 +25,7 @@ begin
     get diagnostics v_counted = row_count;
     update menzil.gate g set in_flight = v_counted where g.channel_id = new.id;
   end if;
-  update menzil.lane l set gated = v_gated, next_at = case when l.phase <> 0 then coalesce(l.next_at, clock_timestamp()) end
+  update menzil.lane l set gated = v_gated, next_at = case when l.phase <> 0 then least(l.next_at, clock_timestamp()) end
    where l.channel_id = new.id;
   return null;
 end $$;

@@ -6,10 +6,16 @@ begin
   if exists (select 1 from menzil.schedule s where not s.paused and s.next_at <= p_now) then
     perform menzil.schedule_fire_due(100);
   end if;
+  if exists (select 1 from menzil.message m where m.expires_at <= p_now) then
+    perform menzil.mark_expired_messages(500);
+  end if;
   perform menzil._truncate_arrivals(p_now);
   perform menzil._rewrite_lanes();
   perform menzil._finish_releases();
   perform menzil._ensure_archive_months(p_now, 3);
+  if exists (select 1 from menzil.archive_default) then
+    perform menzil._rescue_strays();
+  end if;
 end $$;
 
 -- Empties generations of the arrival log that rest. NOWAIT: a sender with an open transaction keeps its generation, and

@@ -21,7 +21,8 @@ begin
   perform menzil._wake_lanes(v_mine, p_now);
 end $$;
 
--- Lanes that their gate held get a turn; the gate is asked again then. A lane locked by another is not held.
+-- Lanes that their gate held get a turn; the gate is asked again then. A held lane that another consumer has locked for
+-- its own news is missed here: the log is told to try again.
 create or replace function menzil._wake_lanes(p_channels integer[], p_now timestamptz) returns void
 language plpgsql as $$
 declare
@@ -29,5 +30,8 @@ declare
 begin
   v_at := array(select l.ctid from menzil.lane l where l.channel_id = any (p_channels) and l.next_at is null and l.phase <> 0
                    for update skip locked);
+  insert into menzil.arrival (generation, channel_id, epoch, freed)
+    select distinct menzil._generation(p_now), l.channel_id, 0, 0 from menzil.lane l
+     where l.channel_id = any (p_channels) and l.next_at is null and l.phase <> 0 and l.ctid <> all (v_at);
   update menzil.lane l set next_at = p_now where l.ctid = any (v_at);
 end $$;

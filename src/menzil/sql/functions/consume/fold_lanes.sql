@@ -4,55 +4,55 @@ create or replace function menzil._fold_lanes(
 ) returns void
 language plpgsql as $$
 declare
-  v_at tid[];
-  v_channel integer[];
-  v_rank smallint[];
+  v_lane record;
 begin
   -- A lane is born under its gate's lock, so that a limit set meanwhile is not missed.
   insert into menzil.lane (channel_id, rank, gated)
     select u.channel_id, u.rank, g.gated
-      from (select distinct n.channel_id, n.rank from unnest(p_channel, p_rank) n(channel_id, rank)) u
+      from (select distinct n.channel_id, n.rank from unnest(p_channel, p_rank) n(channel_id, rank)
+             where not exists (select 1 from menzil.lane l where l.channel_id = n.channel_id and l.rank = n.rank)) u
       cross join lateral (select g.paused or g.max_concurrency is not null or g.release_interval_ms > 0 as gated from menzil.gate g
-                           where g.channel_id = u.channel_id
-                             and not exists (select 1 from menzil.lane l where l.channel_id = u.channel_id and l.rank = u.rank)
-                             for update skip locked offset 0) g
+                           where g.channel_id = u.channel_id for update skip locked offset 0) g
     on conflict do nothing;
-  select array_agg(l.at), array_agg(l.channel_id), array_agg(l.rank) into v_at, v_channel, v_rank
-    from (select distinct n.channel_id, n.rank from unnest(p_channel, p_rank) n(channel_id, rank)) u
-    cross join lateral (select l.ctid as at, l.channel_id, l.rank from menzil.lane l
-                         where l.channel_id = u.channel_id and l.rank = u.rank for update skip locked offset 0) l;
+  select array_agg(q.channel_id) as channels, array_agg(q.rank) as ranks, array_agg(l.at) as lanes into v_lane
+    from (select distinct n.channel_id, n.rank from unnest(p_channel, p_rank) n(channel_id, rank)) q
+    left join lateral (select l.ctid as at from menzil.lane l where l.channel_id = q.channel_id and l.rank = q.rank for update skip locked offset 0) l on true;
 
   with place as materialized (
-    select u.channel_id, u.rank, u.due_at, u.id, u.span
-      from unnest(p_channel, p_rank, p_due, p_id, p_span) u(channel_id, rank, due_at, id, span)
-  ), mine as materialized (
-    select l.at, l.channel_id, l.rank from unnest(v_at, v_channel, v_rank) l(at, channel_id, rank)
+    select u.channel_id, u.rank, array_agg(u.due_at) as dues, array_agg(u.id) as ids, array_agg(u.span) as spans
+      from unnest(p_channel, p_rank, p_due, p_id, p_span) u(channel_id, rank, due_at, id, span) group by u.channel_id, u.rank
+  ), lane as materialized (
+    -- Both sides are sorted and unique: the n-th of one belongs to the n-th of the other.
+    select p.*, m.at from (select q.*, row_number() over (order by q.channel_id, q.rank) as n from place q) p
+      join unnest(array(select u.at from unnest(v_lane.channels, v_lane.ranks, v_lane.lanes) u(channel_id, rank, at) order by u.channel_id, u.rank))
+           with ordinality m(at, n) on m.n = p.n
   ), put_back as (
     insert into menzil.arrival (generation, channel_ids, ranks, due_ats, ids, spans)
-      select menzil._generation(p_now), array_agg(p.channel_id), array_agg(p.rank), array_agg(p.due_at), array_agg(p.id), array_agg(p.span)
-        from place p where not exists (select 1 from mine m where m.channel_id = p.channel_id and m.rank = p.rank)
+      select menzil._generation(p_now), array_agg(i.channel_id), array_agg(i.rank), array_agg(u.due_at), array_agg(u.id), array_agg(u.span)
+        from lane i cross join unnest(i.dues, i.ids, i.spans) u(due_at, id, span) where i.at is null
       having count(*) > 0
   ), news as materialized (
     -- The scan start moves back for a batch below it, which lies there in one piece, and when there are too many
     -- single places below it to fetch them one by one.
-    select m.at, n.first_due, n.early_due, n.early_id, n.span_due is not null or cardinality(n.early_id) > 100 as back,
+    select i.at, n.first_due, n.early_due, n.early_id, n.span_due is not null or cardinality(n.early_id) > 100 as back,
            least(l.low_due, n.span_due, case when cardinality(n.early_id) > 100 then n.early_least end) as low_due, l.low_id
-      from mine m
-      cross join lateral (select l.low_due, l.low_id, l.early_due, l.early_id from menzil.lane l where l.ctid = m.at offset 0) l
+      from lane i
+      cross join lateral (select l.low_due, l.low_id, l.early_due, l.early_id from menzil.lane l where l.ctid = i.at offset 0) l
       cross join lateral (
         select min(p.due_at) filter (where not p.early) as first_due,
                min(p.due_at) filter (where p.early and p.span) as span_due,
-               least(min(p.due_at) filter (where p.early), l.early_due[1]) as early_least,
+               least(min(p.due_at) filter (where p.early), (select min(e.due_at) from unnest(l.early_due) e(due_at))) as early_least,
                array_agg(p.due_at) filter (where p.early) || l.early_due as early_due,
                array_agg(p.id) filter (where p.early) || l.early_id as early_id
           from (select q.due_at, q.id, q.span, (q.due_at, q.id) < (l.low_due, l.low_id) as early
-                  from place q where q.channel_id = m.channel_id and q.rank = m.rank) p) n
+                  from unnest(i.dues, i.ids, i.spans) q(due_at, id, span)) p) n
+     where i.at is not null
   ), sorted as materialized (
     select n.at, n.first_due, n.back, n.low_due, case when n.back then 0 else n.low_id end as low_id, e.early_due, e.early_id
       from news n cross join lateral (
         select coalesce(array_agg(q.due_at order by q.due_at, q.id), '{}') as early_due, coalesce(array_agg(q.id order by q.due_at, q.id), '{}') as early_id
           from (select distinct u.due_at, u.id from unnest(n.early_due, n.early_id) u(due_at, id)
-                 where (u.due_at, u.id) < (n.low_due, case when n.back then 0 else n.low_id end)) q) e
+                 where not n.back or (u.due_at, u.id) < (n.low_due, 0)) q) e
   )
   update menzil.lane l set
       phase = 1,

@@ -16,7 +16,6 @@ declare
   v_now timestamptz := clock_timestamp();
   v_unlock timestamptz;
   v_only integer[];
-  v_careful boolean;
   v_left integer := p_limit;
   v_width integer := least(8, p_limit);
   v_from smallint := 0;
@@ -26,7 +25,7 @@ declare
   v_waited boolean := false;
 begin
   v_only := menzil._check_dequeue(p_lock_ms, p_limit, p_channels);
-  v_careful := menzil._tend(v_now);
+  perform menzil._tend(v_now);
   loop
     -- First statement: lock lanes whose turn it is. Later ones: a new snapshot that sees all committed before the locks.
     v_turn := menzil._take_turns(v_from, clock_timestamp(), v_width, v_left, v_only);
@@ -41,27 +40,41 @@ begin
     v_now := v_turn.locked_at;
     v_unlock := v_now + p_lock_ms * interval '1 ms';
     continue when v_turn.lanes is null;
-    for v_part in case when v_turn.early then 1 else 2 end .. 2 loop
-      if v_part = 1 then
+    -- Parts of the visit: 0 early places, 1 all lanes at once; while messages are being withdrawn, lane by lane instead.
+    for v_part in case when v_turn.early then 0 else 1 end .. case when v_turn.careful then cardinality(v_turn.lanes) else 1 end loop
+      if v_part = 0 then
         v_visit := menzil._visit_early(v_turn.rank, v_turn.lanes, v_turn.channels, v_turn.rooms, v_turn.epochs, v_now, v_unlock, p_worker);
         v_turn.lanes := v_visit.lanes;
         v_turn.rooms := v_visit.rooms;
+      elsif v_turn.careful then
+        v_visit := menzil._visit_carefully(v_turn.rank, v_turn.lanes[v_part], v_turn.channels[v_part], v_turn.low_dues[v_part], v_turn.low_ids[v_part],
+          v_turn.rooms[v_part], v_turn.epochs[v_part], v_now, v_unlock, p_worker);
+      elsif cardinality(v_turn.lanes) = 1 then
+        v_visit := menzil._visit_lane(v_turn.rank, v_turn.lanes[1], v_turn.channels[1], v_turn.low_dues[1], v_turn.low_ids[1], v_turn.rooms[1],
+          v_turn.epochs[1], v_now, v_unlock, p_worker);
       else
         v_visit := menzil._visit_lanes(v_turn.rank, v_turn.lanes, v_turn.channels, v_turn.low_dues, v_turn.low_ids, v_turn.rooms, v_turn.epochs,
-          v_now, v_unlock, p_worker, v_careful);
+          v_now, v_unlock, p_worker);
       end if;
       continue when v_visit.ids is null;
       if v_visit.leased < cardinality(v_visit.ids) then
-        v_visit.ids := menzil._sort_out(v_visit.ids, v_visit.expired, v_turn.rank, v_now);
+        v_visit.ids := menzil._sort_out(v_visit.ids, v_visit.expired, v_now);
         continue when v_visit.ids = '{}';
       end if;
       if v_turn.gated then
         perform menzil._pass_gates(v_visit.ids, v_now);
       end if;
-      return query
-        select m.id, v_turn.names[array_position(v_turn.channels, m.channel_id)], m.content, m.payload, m.state, m.attempts + 1, m.headers,
-               m.correlation_id, m.metadata, m.ordering_key, 10 - m.rank, m.retry_count, m.created_at, m.scheduled_at, m.expires_at, v_unlock
-          from unnest(v_visit.ids) u(id) cross join lateral (select m.* from menzil.message m where m.id = u.id offset 0) m;
+      if cardinality(v_turn.lanes) = 1 then   -- one pass over the index, and its order is the lane's
+        return query
+          select m.id, v_turn.names[1], m.content, m.payload, m.state, m.attempts + 1, m.headers, m.correlation_id, m.metadata, m.ordering_key,
+                 10 - m.rank, m.retry_count, m.created_at, m.scheduled_at, m.expires_at, v_unlock
+            from menzil.message m where m.id = any (v_visit.ids) order by m.due_at, m.id;
+      else
+        return query
+          select m.id, v_turn.names[array_position(v_turn.channels, m.channel_id)], m.content, m.payload, m.state, m.attempts + 1, m.headers,
+                 m.correlation_id, m.metadata, m.ordering_key, 10 - m.rank, m.retry_count, m.created_at, m.scheduled_at, m.expires_at, v_unlock
+            from unnest(v_visit.ids) u(id) cross join lateral (select m.* from menzil.message m where m.id = u.id offset 0) m;
+      end if;
       v_leased := v_leased || v_visit.ids;
       v_left := v_left - cardinality(v_visit.ids);
     end loop;

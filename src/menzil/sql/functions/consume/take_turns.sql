@@ -4,7 +4,7 @@
 create or replace function menzil._take_turns(
   p_from smallint, p_now timestamptz, p_width integer, p_left integer, p_only integer[],
   out rank smallint, out lanes tid[], out channels integer[], out names text[], out low_dues timestamptz[], out low_ids bigint[],
-  out gated boolean, out early boolean, out rooms integer[], out epochs integer[], out locked_at timestamptz
+  out gated boolean, out early boolean, out rooms integer[], out epochs integer[], out locked_at timestamptz, out careful boolean
 )
 language plpgsql as $$
 #variable_conflict use_column
@@ -31,7 +31,10 @@ begin
   end loop;
   -- The clock is read under the locks: times of visits to one lane never run backwards.
   locked_at := clock_timestamp();
-  rooms := array_fill(greatest(1, (p_left + cardinality(lanes) - 1) / cardinality(lanes)), array[cardinality(lanes)]);
+  -- Somebody withdrew messages in the last ten minutes, perhaps in a transaction that is still open: a visit must not wait for it.
+  careful := menzil._microseconds(locked_at) - (select w.last_value from menzil.withdrawn_at w) between 0 and 600000000;
+  rooms := array_fill(p_left / cardinality(lanes) + 1, array[p_left % cardinality(lanes)])
+        || array_fill(p_left / cardinality(lanes), array[cardinality(lanes) - p_left % cardinality(lanes)]);
   if gated then
     select g.lanes, g.channels, g.low_dues, g.low_ids, g.rooms, g.epochs into lanes, channels, low_dues, low_ids, rooms, epochs
       from menzil._ask_gates(lanes, channels, low_dues, low_ids, rooms, locked_at) g;

@@ -1,20 +1,18 @@
 -- What a dequeue does before it looks for work: due schedules become ready, expired leases come back, arrivals are
 -- folded. Usually a look at what is recent; four times a second somebody looks at everything, and once a second somebody
 -- does the chores. The registers that say when are hints: a lost one costs a look too many.
--- True: somebody withdrew messages in the last hour, so a visit must not wait for rows.
-create or replace function menzil._tend(p_now timestamptz) returns boolean
+create or replace function menzil._tend(p_now timestamptz) returns void
 language plpgsql as $$
 declare
   v_us bigint := menzil._microseconds(p_now);
   v_since timestamptz := p_now - interval '2 s';
   v_swept bigint;
-  v_withdrawn bigint;
   v_leases boolean;
   v_schedules boolean;
   v_arrivals boolean;
   v_full boolean;
 begin
-  select s.last_value, w.last_value,
+  select s.last_value,
          exists (select 1 from menzil.lease_batch b where b.unlock_at >= v_since and b.unlock_at <= p_now),
          exists (select 1 from menzil.scheduled d where d.due_at >= v_since and d.due_at <= p_now),
          -- A long log is mostly read already: folding knows from where on, a plain look does not.
@@ -22,8 +20,8 @@ begin
            or pg_relation_size('menzil.arrival_1') > 131072 or exists (select 1 from menzil.arrival_1)
            or pg_relation_size('menzil.arrival_2') > 131072 or exists (select 1 from menzil.arrival_2)
            or pg_relation_size('menzil.arrival_3') > 131072 or exists (select 1 from menzil.arrival_3)
-    into v_swept, v_withdrawn, v_leases, v_schedules, v_arrivals
-    from menzil.swept_at s, menzil.withdrawn_at w;
+    into v_swept, v_leases, v_schedules, v_arrivals
+    from menzil.swept_at s;
   v_full := v_us - v_swept not between 0 and 250000;
   if v_full then
     v_since := '-infinity';
@@ -42,5 +40,4 @@ begin
   if v_arrivals or v_full then
     perform menzil._fold(p_now, v_full);
   end if;
-  return v_us - v_withdrawn between 0 and 3600000000;
 end $$;

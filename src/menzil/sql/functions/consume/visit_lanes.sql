@@ -1,11 +1,10 @@
 -- Leases what these locked lanes of one priority may give, looks at one place more for the new head, and moves their
 -- marks. The scan starts at the head of the visit before the last one: docs/decisions/0003-fold.md says why that is
 -- enough. Ids come back in turns: the first of each lane, the second of each lane, and so on; among them may be some
--- that were not leased because they expired, or because somebody withdrew them.
--- Careful: messages were withdrawn lately. A row that an open withdrawal holds is not waited for.
+-- that were not leased because they expired, or because somebody withdrew them in this very moment.
 create or replace function menzil._visit_lanes(
   p_rank smallint, p_lanes tid[], p_channels integer[], p_low_dues timestamptz[], p_low_ids bigint[], p_rooms integer[],
-  p_epochs integer[], p_now timestamptz, p_unlock timestamptz, p_worker text, p_careful boolean,
+  p_epochs integer[], p_now timestamptz, p_unlock timestamptz, p_worker text,
   out ids bigint[], out leased integer, out expired bigint[]
 )
 language plpgsql as $$
@@ -19,10 +18,7 @@ begin
          where r.channel_id = u.channel_id and r.rank = p_rank and (r.due_at, r.id) >= (u.low_due, u.low_id)
          order by r.due_at, r.id limit u.room + 1) r
   ), gone as materialized (
-    delete from menzil.ready r where r.ctid = any (
-        case when p_careful
-             then array(select c.ctid from menzil.ready c where c.ctid = any (array(select f.at from found f where f.n <= f.room)) for update skip locked)
-             else array(select f.at from found f where f.n <= f.room) end)
+    delete from menzil.ready r where r.ctid = any (array(select f.at from found f where f.n <= f.room))
     returning r.id, r.channel_id, r.attempts, r.ordering_key, (r.expires_at <= p_now) is true as late
   ), into_lease as (
     insert into menzil.lease (id, channel_id, attempt, leased_at, unlock_at, epoch, ordering_key, worker)

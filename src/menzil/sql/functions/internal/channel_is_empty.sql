@@ -1,7 +1,7 @@
 -- Whether nothing of this channel is live. The lease table is small: it holds only what is in flight.
 create or replace function menzil._channel_is_empty(p_channel_id integer) returns boolean
 language plpgsql stable
-set enable_seqscan = off as $$
+set enable_seqscan = off set jit = off as $$
 begin
   return not (exists (select 1 from menzil.ready r where r.channel_id = p_channel_id)
            or exists (select 1 from menzil.scheduled s where s.channel_id = p_channel_id)

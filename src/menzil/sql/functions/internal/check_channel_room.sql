@@ -2,7 +2,7 @@
 -- Long logs are summed up on the way; rows that another transaction is just summing up are left to it.
 create or replace function menzil._check_channel_room(p_channel_id integer, p_name text, p_new bigint, p_limit bigint) returns void
 language plpgsql
-set enable_seqscan = off as $$
+set enable_seqscan = off set jit = off as $$
 declare
   v_size bigint;
   v_rows bigint;
@@ -20,7 +20,7 @@ end $$;
 
 create or replace function menzil._sum_up_size(p_channel_id integer) returns void
 language plpgsql
-set enable_seqscan = off as $$
+set enable_seqscan = off set jit = off as $$
 begin
   with old as materialized (
     select s.ctid as at from menzil.size_change s where s.channel_id = p_channel_id limit 1000 for update skip locked

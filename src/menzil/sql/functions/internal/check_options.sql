@@ -7,8 +7,8 @@ language plpgsql as $$
 declare
   v_size bigint;
 begin
-  if not isfinite(p_scheduled_at) or not isfinite(p_expires_at) then
-    perform menzil._refuse_value('A time of infinity cannot be scheduled or expire.', 'Leave the time out instead.');
+  if p_scheduled_at not between '0001-01-02' and '9999-12-31' or p_expires_at not between '0001-01-02' and '9999-12-31' then
+    perform menzil._refuse_value('A schedule or expiry must lie in the years 1 to 9999.', 'Leave the time out instead of using infinity.');
   elsif p_expires_at <= coalesce(p_scheduled_at, '-infinity') then
     perform menzil._refuse_value('The message would expire before it is due.', 'Let it expire later than its schedule.');
   end if;

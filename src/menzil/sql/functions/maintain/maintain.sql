@@ -11,7 +11,7 @@ declare
   v_ids bigint[];
 begin
   v_ids := array(select m.id from menzil.message m where m.expires_at <= v_now order by m.expires_at limit p_limit);
-  v_ids := menzil._withdraw(v_ids);
+  v_ids := menzil._withdraw(v_ids, false);
   perform menzil._end_messages(v_ids, 'expired', v_now);
   return cardinality(v_ids);
 end $$;
@@ -29,12 +29,13 @@ end $$;
 create or replace function menzil.cleanup_used_keys(p_limit integer default 10000) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
-set enable_seqscan = off as $$
+set enable_seqscan = off set jit = off as $$
 declare
+  v_now timestamptz := clock_timestamp();   -- a volatile clock would be a filter, not an index condition
   v_count integer;
 begin
   delete from menzil.used_key k where k.ctid = any (array(
-    select u.ctid from menzil.used_key u where u.until_at <= clock_timestamp() order by u.until_at limit p_limit for update skip locked));
+    select u.ctid from menzil.used_key u where u.until_at <= v_now order by u.until_at limit p_limit for update skip locked));
   get diagnostics v_count = row_count;
   return v_count;
 end $$;

@@ -3,12 +3,12 @@
 create or replace function menzil.message_cancel(p_id bigint) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
-set enable_seqscan = off as $$
+set enable_seqscan = off set jit = off as $$
 declare
   v_now timestamptz := clock_timestamp();
   v_dead menzil.dead_letter;
 begin
-  if menzil._withdraw(array[p_id]) <> '{}' then
+  if menzil._withdraw(array[p_id], true) <> '{}' then
     perform menzil._end_messages(array[p_id], 'cancelled', v_now);
     return true;
   end if;
@@ -37,7 +37,7 @@ end $$;
 create or replace function menzil.message_retry_now(p_id bigint) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
-set enable_seqscan = off as $$
+set enable_seqscan = off set jit = off as $$
 declare
   v_now timestamptz := clock_timestamp();
 begin

@@ -5,7 +5,7 @@ create or replace function menzil.message_status(p_id bigint) returns table (
 )
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
-set enable_seqscan = off as $$
+set enable_seqscan = off set jit = off as $$
 begin
   perform menzil._check_known(p_id);
   return query
@@ -25,9 +25,10 @@ create or replace function menzil.message_peek(p_channel text, p_limit integer d
 )
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set enable_seqscan = off set jit = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   v_channel menzil.channel := menzil._channel_for(p_channel);
+  v_now timestamptz := clock_timestamp();
 begin
   if p_limit is null or p_limit not between 1 and 10000 then
     perform menzil._refuse_value('A limit must be 1 to 10000.', 'Peek at fewer messages.');
@@ -35,7 +36,21 @@ begin
   return query
     select m.id, v_channel.name, m.content, m.payload, m.state, m.attempts, m.headers, m.correlation_id, m.metadata, m.ordering_key,
            10 - m.rank, m.retry_count, m.created_at, m.scheduled_at, m.expires_at
-      from (select r.rank, r.due_at, r.id from menzil.ready r where r.channel_id = v_channel.id order by r.rank, r.due_at, r.id limit p_limit) q
+      from ((select r.rank, r.due_at, r.id from menzil.ready r
+              where r.channel_id = v_channel.id and (r.expires_at > v_now or r.expires_at is null) order by r.rank, r.due_at, r.id limit p_limit)
+            union
+            (select s.rank, s.due_at, s.id from menzil.scheduled s    -- due, and not yet moved by a dequeue
+              where s.channel_id = v_channel.id and s.due_at <= v_now and (s.expires_at > v_now or s.expires_at is null)
+                and (s.ordering_key is null or s.holds_key or not exists (
+                      select 1 from menzil.key_queue k where k.channel_id = s.channel_id and k.ordering_key = s.ordering_key))
+              order by s.due_at limit p_limit)
+            union
+            (select m.rank, m.due_at, m.id                            -- first of a key that no dequeue has looked at yet
+               from (select distinct a.ordering_key from menzil.arrival a where a.channel_id = v_channel.id and a.ordering_key is not null) a
+               cross join lateral (select k.place, k.id from menzil.key_queue k where k.channel_id = v_channel.id and k.ordering_key = a.ordering_key
+                                    order by k.place, k.id limit 1) k
+               cross join lateral (select m.* from menzil.message m where m.id = k.id offset 0) m
+              where k.place = 1 and (m.expires_at > v_now or m.expires_at is null))) q
       cross join lateral (select m.* from menzil.message m where m.id = q.id offset 0) m
-     order by q.rank, q.due_at, q.id;
+     order by q.rank, q.due_at, q.id limit p_limit;
 end $$;

@@ -24,7 +24,7 @@ begin
 
   for v_bad in
     select u.name, c.id, c.enabled, c.released_at from (select distinct n.name from unnest(p_names) n(name)) u
-      left join menzil.channel c on c.name = u.name and c.dropped_at is null
+      left join lateral (select c.* from menzil.channel c where c.name = u.name and c.dropped_at is null offset 0) c on true
      where c.id is null or not c.enabled or c.released_at is not null
      order by u.name limit 1
   loop
@@ -34,7 +34,7 @@ begin
     perform menzil._refuse_closed(v_bad.name, v_bad.released_at is not null);
   end loop;
   v_channels := array(select c.id from unnest(p_names) with ordinality u(name, n)
-                        join menzil.channel c on c.name = u.name and c.dropped_at is null order by u.n);
+                        cross join lateral (select c.id from menzil.channel c where c.name = u.name and c.dropped_at is null offset 0) c order by u.n);
 
   select s.* into v_limits from menzil.setting_value s;
   for v_bad in
@@ -58,9 +58,22 @@ begin
      where u is distinct from null;
   end if;
 
-  perform menzil._check_room(v_count, v_limits.max_queue_size);
-  perform menzil._check_channel_room(c.id, c.name, u.count, c.max_size)
-     from (select n.id, count(*) from unnest(v_channels) n(id) group by n.id) u
-     join menzil.channel c on c.id = u.id where c.max_size is not null;
+  if p_idempotency_keys is null then
+    perform menzil._check_room_for(v_channels, v_limits.max_queue_size);
+  else   -- repeats need no room
+    perform menzil._check_room_for(
+      array(select u.channel_id from unnest(v_channels, p_payloads, p_idempotency_keys) u(channel_id, payload, key)
+             where u.key is null or menzil._holder_of_key(u.channel_id, u.key, menzil._payload_hash(u.payload, null)) is null), v_limits.max_queue_size);
+  end if;
   return v_channels;
+end $$;
+
+-- Room in the queue and in each of these channels, one entry per new message.
+create or replace function menzil._check_room_for(p_channels integer[], p_limit bigint) returns void
+language plpgsql as $$
+begin
+  perform menzil._check_room(cardinality(p_channels), p_limit);
+  perform menzil._check_channel_room(c.id, c.name, u.count, c.max_size)
+     from (select n.id, count(*) from unnest(p_channels) n(id) group by n.id) u
+     cross join lateral (select c.* from menzil.channel c where c.id = u.id offset 0) c where c.max_size is not null;
 end $$;

@@ -1,7 +1,8 @@
 -- Sends a message to a channel or endpoint, inside the caller's own transaction. Returns its id.
 create or replace function menzil.send(p_endpoint_name text, p_payload jsonb) returns bigint
 language plpgsql security definer
-set search_path = pg_catalog, menzil, pg_temp as $$
+set search_path = pg_catalog, menzil, pg_temp
+set enable_seqscan = off set jit = off as $$
 begin
   return menzil._send(p_endpoint_name, p_payload, null, 0, null, null, null, null, null, null, null);
 end $$;
@@ -20,7 +21,8 @@ create or replace function menzil.send_with_options(
   p_metadata jsonb default null
 ) returns bigint
 language plpgsql security definer
-set search_path = pg_catalog, menzil, pg_temp as $$
+set search_path = pg_catalog, menzil, pg_temp
+set enable_seqscan = off set jit = off as $$
 begin
   return menzil._send(p_endpoint_name, p_payload, null, p_priority, p_scheduled_at, p_idempotency_key, p_correlation_id,
     p_expires_at, p_ordering_key, p_headers, p_metadata);
@@ -29,7 +31,8 @@ end $$;
 -- A binary body on a channel. A dequeue time in the past jumps the line inside the channel.
 create or replace function menzil.message_create(p_channel text, p_content bytea, p_dequeue_at timestamptz default null) returns bigint
 language plpgsql security definer
-set search_path = pg_catalog, menzil, pg_temp as $$
+set search_path = pg_catalog, menzil, pg_temp
+set enable_seqscan = off set jit = off as $$
 begin
   return menzil._send(p_channel, null, p_content, 0, p_dequeue_at, null, null, null, null, null, null);
 end $$;

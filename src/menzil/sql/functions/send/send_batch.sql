@@ -1,14 +1,16 @@
 -- Many payloads to one channel or endpoint in one call. Ids come back in payload order.
 create or replace function menzil.send_batch(p_endpoint_name text, p_payloads jsonb[]) returns bigint[]
 language plpgsql security definer
-set search_path = pg_catalog, menzil, pg_temp as $$
+set search_path = pg_catalog, menzil, pg_temp
+set enable_seqscan = off set jit = off as $$
 begin
   return menzil._send_batch(p_endpoint_name, p_payloads, 0);
 end $$;
 
 create or replace function menzil.send_batch_with_priority(p_endpoint_name text, p_payloads jsonb[], p_priority integer) returns bigint[]
 language plpgsql security definer
-set search_path = pg_catalog, menzil, pg_temp as $$
+set search_path = pg_catalog, menzil, pg_temp
+set enable_seqscan = off set jit = off as $$
 begin
   return menzil._send_batch(p_endpoint_name, p_payloads, p_priority);
 end $$;

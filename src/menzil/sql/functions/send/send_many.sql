@@ -14,7 +14,7 @@ create or replace function menzil.send_many(
 ) returns bigint[]
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
-set enable_seqscan = off as $$
+set enable_seqscan = off set jit = off as $$
 declare
   v_now timestamptz := clock_timestamp();
   v_generation smallint := menzil._generation(v_now);
@@ -68,7 +68,8 @@ begin
       select distinct v_generation, p.channel_id, p.ordering_key from placed p where not p.later and p.ordering_key is not null
   ), sizes as (
     insert into menzil.size_change (channel_id, change)
-      select p.channel_id, count(*) from placed p join menzil.channel c on c.id = p.channel_id where c.max_size is not null group by p.channel_id
+      select p.channel_id, p.count from (select q.channel_id, count(*) from placed q group by q.channel_id) p
+        cross join lateral (select c.max_size from menzil.channel c where c.id = p.channel_id offset 0) c where c.max_size is not null
   )
   insert into menzil.arrival (generation, channel_ids, ranks, due_ats, ids, spans)
     select v_generation, array_agg(q.channel_id), array_agg(q.rank), array_agg(q.due_at), array_agg(q.id), array_agg(q.count > 1)
@@ -83,18 +84,19 @@ end $$;
 create or replace function menzil._settle_keys(p_ids bigint[], p_channels integer[], p_keys text[], p_hashes text[]) returns bigint[]
 language plpgsql as $$
 declare
+  v_keys text[] := array(select u.key from unnest(p_keys) with ordinality u(key, n) order by u.n);   -- counts from 1, whatever was given
   v_ids bigint[] := p_ids;
   v_other bigint;
   v_live boolean;
 begin
   for i in 1 .. cardinality(p_ids) loop
-    continue when p_keys[i] is null;
+    continue when v_keys[i] is null;
     v_live := exists (select 1 from menzil.message m where m.id = p_ids[i]);
-    v_other := case when v_live then menzil._used_key(p_channels[i], p_keys[i], p_hashes[i])
-                    else menzil._holder_of_key(p_channels[i], p_keys[i], p_hashes[i]) end;
+    v_other := case when v_live then menzil._used_key(p_channels[i], v_keys[i], p_hashes[i])
+                    else menzil._holder_of_key(p_channels[i], v_keys[i], p_hashes[i]) end;
     if v_other is null and not v_live then
       raise exception using errcode = '40001', message = format('The message with idempotency key %s ended while it was looked at.',
-        quote_literal(left(p_keys[i], 200))), hint = 'Try again.';
+        quote_literal(left(v_keys[i], 200))), hint = 'Try again.';
     elsif v_other is not null then
       delete from menzil.message m where m.id = p_ids[i];
       v_ids[i] := v_other;

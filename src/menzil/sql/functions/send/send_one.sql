@@ -45,7 +45,7 @@ begin
     perform menzil._check_options(p_scheduled_at, p_expires_at, p_ordering_key, p_idempotency_key, p_headers, p_metadata, v_max_payload);
     if p_idempotency_key is not null then
       v_hash := menzil._payload_hash(p_payload, p_content);
-      v_id := menzil._used_key(v_channel, p_idempotency_key, v_hash);
+      v_id := menzil._holder_of_key(v_channel, p_idempotency_key, v_hash);   -- a repeat is answered also when there is no room
       if v_id is not null then
         return v_id;
       end if;

@@ -64,5 +64,5 @@ begin
       from unnest(p_ids, p_attempts, p_errors) u(id, attempt, error)
       cross join lateral (select m.* from menzil.message m where m.id = u.id offset 0) m
      order by m.id;
-  perform menzil._end_messages(p_ids, 'failed', p_now, p_attempts, p_leased_ats, p_workers, p_errors, p_blocks);
+  perform menzil._end_messages(p_ids, 'failed', p_now, null, p_attempts, p_leased_ats, p_workers, p_errors, p_blocks);
 end $$;

@@ -11,8 +11,8 @@ declare
   v_lease record;
 begin
   perform menzil._check_tokens(p_ids, p_num_attempts);
-  if exists (select 1 from unnest(p_dequeue_ats) u(at) where not isfinite(u.at)) then
-    perform menzil._refuse_value('A message cannot be deferred to infinity.', 'Give a finite time, or NULL for now.');
+  if exists (select 1 from unnest(p_dequeue_ats) u(at) where u.at not between '0001-01-02' and '9999-12-31') then
+    perform menzil._refuse_value('A message can be deferred to the years 1 to 9999.', 'Give a nearer time, or NULL for now.');
   elsif cardinality(p_dequeue_ats) <> cardinality(p_ids) or cardinality(p_states) <> cardinality(p_ids) then
     perform menzil._refuse_value('The arrays have different lengths.', 'Give each array one element per message, or NULL for none.');
   end if;

@@ -44,14 +44,3 @@ begin
   perform menzil._raise_outcome(p_id, p_num_attempts, v_outcome);
   return v_outcome;
 end $$;
-
--- The same with the wait in seconds.
-create or replace function menzil.message_fail(p_id bigint, p_num_attempts bigint, p_error text, p_retry_after double precision) returns text
-language plpgsql security definer
-set search_path = pg_catalog, menzil, pg_temp as $$
-begin
-  if p_retry_after = 'NaN' or abs(p_retry_after) > 1e9 then
-    perform menzil._refuse_value(format('A wait of %s seconds is out of range.', p_retry_after), 'Give a number of seconds, at most a day is used.');
-  end if;
-  return menzil.message_fail(p_id, p_num_attempts, p_error, p_retry_after * interval '1 s');
-end $$;

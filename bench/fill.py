@@ -1,0 +1,70 @@
+"""Fills queues before a measurement, fast and through the public functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+
+from bench.payloads import array_literal, text
+
+_BATCH = """
+select coalesce(sum(cardinality(menzil.send_batch(%(channel)s, %(bodies)s::jsonb[]))), 0)
+from generate_series(1, %(calls)s)"""
+
+# Message by message over all channels, so that the channels lie mixed, as senders would leave them.
+_SPREAD = """
+select cardinality(menzil.send_many(
+  array(select 'c' || mod(g, %(channels)s::bigint) from generate_series(%(first)s::bigint, %(last)s::bigint) g),
+  array_fill(%(body)s::jsonb, array[(%(last)s::bigint - %(first)s::bigint + 1)::integer]),
+  p_ordering_keys => case when %(keys)s::bigint > 0 then
+    array(select 'k' || mod(g, %(keys)s::bigint) from generate_series(%(first)s::bigint, %(last)s::bigint) g) end))"""
+
+_CHANNELS = """
+select count(menzil.channel_set('c' || g, p_max_concurrency => %s::integer, p_release_interval_ms => %s::bigint,
+  p_release_count => %s::integer))
+from generate_series(%s::integer, %s::integer) g"""
+
+Conn = psycopg.Connection[Any]
+
+CALL = 5_000  # messages of one send
+STATEMENT = 50_000  # messages of one transaction
+
+
+def backlog(conn: Conn, channel: str, count: int) -> int:
+    """Send so many messages to one channel, rounded up to whole calls; returns how many."""
+    bodies = array_literal([text(number) for number in range(CALL)])
+    left = -(-count // CALL)
+    while left > 0:
+        calls = min(left, STATEMENT // CALL)
+        conn.execute(_BATCH, {"channel": channel, "bodies": bodies, "calls": calls})
+        left -= calls
+    return -(-count // CALL) * CALL
+
+
+def spread(conn: Conn, first: int, count: int, channels: int, keys: int = 0) -> None:
+    """Send messages number `first` and the following in turn to c0, c1, … and, where asked, to the keys k0, k1, …"""
+    while count > 0:
+        part = min(count, CALL)
+        conn.execute(
+            _SPREAD,
+            {"channels": channels, "first": first, "last": first + part - 1, "body": text(first), "keys": keys},
+        )
+        first, count = first + part, count - part
+
+
+def channels(conn: Conn, count: int, *, concurrency: int | None = None, interval_ms: int = 0, rate: int = 1) -> None:
+    """Make channels c0, c1, …"""
+    for first in range(0, count, 10_000):
+        last = min(first + 10_000, count) - 1
+        conn.execute(_CHANNELS, (concurrency, interval_ms, rate, first, last))
+
+
+def settle(conn: Conn) -> None:
+    """Let the janitors do now what the next dequeues would do little by little: the arrival log is empty afterwards."""
+    for _ in range(10_000):
+        conn.execute("select menzil.maintain()")
+        row = conn.execute("select count(*) from (select from menzil.arrival limit 1) a").fetchone()
+        if row == (0,):
+            return
+    raise RuntimeError("The arrival log does not get empty.")

@@ -1,0 +1,1 @@
+"""What workers do: `bare` is plain tables, the limit of the server; `queue` is menzil."""

@@ -1,0 +1,67 @@
+"""One run of the benchmark: its server, its crew, and the figures so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import mean
+
+from bench.crew import Crew
+from bench.figures import Figure, Target, number
+from bench.loads import bare
+from bench.readings import Reading
+from bench.server import Server
+
+L_CLIENTS = 4
+
+
+@dataclass
+class Session:
+    """What a section is given."""
+
+    server: Server
+    crew: Crew
+    quick: bool
+    section: str = ""
+    figures: list[Figure] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def repeats(self) -> int:
+        return 3 if self.quick else 5
+
+    @property
+    def seconds(self) -> float:
+        """The length of one measurement."""
+        return 1.0 if self.quick else 2.0
+
+    def say(self, line: str) -> None:
+        """Progress."""
+        print(f"[{time.monotonic() - self.began:6.1f} s] {self.section}: {line}", flush=True)
+
+    def life_cycle(self, dsn: str) -> Reading:
+        """L, the calibration: rows per second through insert-100 and delete-100 on a bare table, by four clients."""
+        return self.crew.run(bare.life_cycle, dsn, self.seconds * 0.7, workers=L_CLIENTS).reading()
+
+    def figure(
+        self,
+        name: str,
+        values: Sequence[float],
+        *,
+        at_least: float | None = None,
+        at_most: float | None = None,
+        unit: str = "×",
+        beside: Mapping[str, Sequence[float]] | None = None,
+    ) -> None:
+        """Keep a figure and say it. `beside` are the plain measurements, shown as their means."""
+        target = None
+        if at_least is not None:
+            target = Target(at_least)
+        elif at_most is not None:
+            target = Target(at_most, at_least=False)
+        company = {what: mean(each) for what, each in (beside or {}).items() if each}
+        figure = Figure(self.section, name, list(values), target, company, unit)
+        self.figures.append(figure)
+        goal = f", target {figure.target}: {figure.verdict}" if figure.target else ""
+        self.say(f"→ {name} {number(figure.value)} {unit} ({figure.spread}){goal}")

@@ -1,0 +1,47 @@
+-- A visit while somebody may be withdrawing messages in an open transaction. Rows it holds are passed over, not waited
+-- for; as it may be undone, their places are kept as early places, to be looked at again.
+create or replace function menzil._visit_carefully(
+  p_rank smallint, p_lane tid, p_channel integer, p_low_due timestamptz, p_low_id bigint, p_room integer, p_epoch integer, p_now timestamptz,
+  p_unlock timestamptz, p_worker text, out ids bigint[], out leased integer, out expired bigint[]
+)
+language plpgsql as $$
+declare
+  v_found record;
+  v_held record;
+  v_last integer;
+begin
+  select array_agg(q.at) as ats, array_agg(q.due_at) as dues, array_agg(q.id) as ids into v_found
+    from (select r.ctid as at, r.due_at, r.id from menzil.ready r
+           where r.channel_id = p_channel and r.rank = p_rank and (r.due_at, r.id) >= (p_low_due, p_low_id)
+           order by r.due_at, r.id limit p_room + 1 for update skip locked) q;
+  v_last := cardinality(v_found.ids);
+  select array_agg(r.due_at order by r.due_at, r.id) as dues, array_agg(r.id order by r.due_at, r.id) as ids into v_held
+    from (select r.due_at, r.id from menzil.ready r
+           where r.channel_id = p_channel and r.rank = p_rank and (r.due_at, r.id) >= (p_low_due, p_low_id)
+             and (v_last is null or (r.due_at, r.id) < (v_found.dues[v_last], v_found.ids[v_last]))
+           order by r.due_at, r.id limit 10000) r
+   where v_last is null or r.id <> all (v_found.ids);
+  with gone as materialized (
+    delete from menzil.ready r where r.ctid = any (v_found.ats[1 : p_room])
+    returning r.id, r.attempts, r.ordering_key, (r.expires_at <= p_now) is true as late
+  ), into_lease as (
+    insert into menzil.lease (id, channel_id, attempt, leased_at, unlock_at, epoch, ordering_key, worker)
+      select g.id, p_channel, g.attempts + 1, p_now, p_unlock, p_epoch, g.ordering_key, p_worker from gone g where not g.late
+  )
+  select count(*) filter (where not g.late), array_agg(g.id) filter (where g.late) into leased, expired from gone g;
+  update menzil.lane l set
+      low_due = case when (v_found.dues[v_last], v_found.ids[v_last]) < (l.head_due, l.head_id) then v_found.dues[v_last] else l.head_due end,
+      low_id = case when (v_found.dues[v_last], v_found.ids[v_last]) < (l.head_due, l.head_id) then v_found.ids[v_last] else l.head_id end,
+      head_due = coalesce(v_found.dues[v_last], l.head_due),
+      head_id = coalesce(v_found.ids[v_last], l.head_id),
+      early_due = e.dues,
+      early_id = e.ids,
+      phase = case when v_last > p_room or e.ids <> '{}' then 1 when v_last > 0 or l.phase = 1 then 2 else 0 end,
+      next_at = case when v_last > p_room then p_now when e.ids <> '{}' then p_now + interval '20 ms'
+                     when v_last > 0 or l.phase = 1 then p_now + interval '3 ms' end
+    from (select coalesce(array_agg(q.due_at order by q.due_at, q.id), '{}') as dues, coalesce(array_agg(q.id order by q.due_at, q.id), '{}') as ids
+            from (select u.due_at, u.id from menzil.lane o cross join unnest(o.early_due, o.early_id) u(due_at, id) where o.ctid = p_lane
+                  union select u.due_at, u.id from unnest(v_held.dues, v_held.ids) u(due_at, id)) q) e
+   where l.ctid = p_lane;
+  ids := nullif(v_found.ids[1 : p_room], '{}');
+end $$;

@@ -1,0 +1,61 @@
+"""What a plan must not do, whatever the planner believes about the tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from tests.plans.capture import Node, Plan
+
+# Read whole on purpose: one row, or a log that is read by position and truncated.
+READ_WHOLE = re.compile(r"setting_value|arrival_[0-3]")
+INDEX_SCANS = ("Index Scan", "Index Only Scan", "Bitmap Index Scan")
+
+
+def whole_tables(plans: Iterable[Plan], registers: frozenset[str]) -> set[str]:
+    """Statements that read every row of a table. Registers are sequences: one row each."""
+    return {
+        f"{node['Node Type']} on {node['Relation Name']}: {plan.first_words}"
+        for plan in plans
+        for node in plan.nodes()
+        if node["Node Type"].endswith("Seq Scan")
+        and node["Relation Name"] not in registers
+        and not READ_WHOLE.fullmatch(node["Relation Name"])
+    }
+
+
+def whole_indexes(plans: Iterable[Plan]) -> set[str]:
+    """Statements that walk through an index from one end to the other: a table read whole by another name."""
+    return {
+        f"{node['Node Type']} on {node.get('Index Name')}: {plan.first_words}"
+        for plan in plans
+        for node in plan.nodes()
+        if node["Node Type"] in INDEX_SCANS and "Index Cond" not in node and node["Actual Loops"] > 0
+    }
+
+
+def joins(plans: Iterable[Plan]) -> set[str]:
+    """Joins of tables by hash or merge: both read all of one side first."""
+    return {
+        f"{node['Node Type']} of {table['Relation Name']}: {plan.first_words}"
+        for plan in plans
+        for node in plan.nodes()
+        if node["Node Type"] in ("Hash Join", "Merge Join")
+        for table in _inputs(node)
+        if "Relation Name" in table
+    }
+
+
+def _inputs(join: Node) -> Iterator[Node]:
+    """The two sides of a join. What a side found by probes of its own, in a nested loop, is no table any more."""
+    for child in join.get("Plans", ()):
+        if child.get("Parent Relationship") in ("Outer", "Inner"):
+            if child["Node Type"] in ("Hash", "Sort", "Materialize", "Memoize"):
+                yield from _inputs(child)
+            else:
+                yield child
+
+
+def compiled(plans: Iterable[Plan]) -> set[str]:
+    """Statements for which the JIT compiler was started: hundreds of milliseconds for a call of one."""
+    return {plan.first_words for plan in plans if plan.compiled}

@@ -1,0 +1,85 @@
+"""Actors for races: each has a connection of its own, and the stage sees who waits for whom.
+
+An actor gives up on a lock after `LOCK_TIMEOUT`: when somebody stays open and the others go on, that is the proof that
+nobody waited for him. Who is meant to wait is hired as `patient`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+
+from tests.races.actor import Actor
+
+T = TypeVar("T")
+DEADLINE = 20.0
+
+
+def poll(what: Callable[[], bool], why: str, seconds: float = DEADLINE) -> None:
+    """Waits until it is true; asks again at once, since every question is a round trip to the server."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, f"in {seconds} s it did not happen that {why}"
+
+
+class Stage:
+    """Hires actors, runs them in threads, and lets nobody go home with a deadlock."""
+
+    def __init__(self, dsn: str) -> None:
+        self.dsn = dsn
+        self._actors: list[Actor] = []
+        self._pool = ThreadPoolExecutor(32)
+        self.watcher = self.hire()
+
+    def hire(self, *, patient: bool = False) -> Actor:
+        actor = Actor(self.dsn, patient=patient)
+        self._actors.append(actor)
+        return actor
+
+    def start(self, act: Callable[..., T], *args: Any, **named: Any) -> Future[T]:
+        return self._pool.submit(act, *args, **named)
+
+    def waits(self, actor: Actor, for_whom: Actor | None = None) -> bool:
+        blockers = self.watcher.one("select pg_blocking_pids(%s)", actor.pid)
+        return bool(blockers) if for_whom is None else for_whom.pid in blockers
+
+    def until_waiting(self, actor: Actor, for_whom: Actor | None = None) -> None:
+        """Returns when this actor waits for a lock, of this other one if named."""
+        poll(lambda: self.waits(actor, for_whom), "somebody waits for a lock")
+
+    def sweep(self) -> None:
+        """All janitors once: whatever could become ready by itself now is."""
+        self.watcher.run("select menzil.maintain()")
+
+    def nothing_is_ready(self, *channels: str) -> bool:
+        self.sweep()
+        return self.watcher.dequeue(10, *channels) == [] and self.watcher.dequeue(10, *channels) == []
+
+    def live(self) -> int:
+        return self.watcher.one("select count(*) from menzil.queue")
+
+    @contextmanager
+    def open(self) -> Iterator[Stage]:
+        try:
+            yield self
+        finally:
+            for actor in self._actors:
+                # A statement that still runs is stopped, so that a failed test ends now and not at its timeout.
+                actor.conn.cancel()
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            for actor in self._actors:
+                actor.conn.close()
+        assert self._deadlocks() == 0
+
+    def _deadlocks(self) -> int:
+        # Backends report what they counted when they go: wait until ours have gone.
+        pids = [actor.pid for actor in self._actors]
+        with psycopg.connect(self.dsn, autocommit=True) as conn:
+            gone = "select not exists (select 1 from pg_stat_activity where pid = any(%s))"
+            poll(lambda: bool(conn.execute(gone, [pids]).fetchone()[0]), "closed connections are gone")
+            return conn.execute("select deadlocks from pg_stat_database where datname = current_database()").fetchone()[0]

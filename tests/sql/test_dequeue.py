@@ -1,0 +1,145 @@
+"""Dequeueing: what a lease shows, how much it takes, and from which channels."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from tests.sql.queue import Queue, channels, ids
+
+COLUMNS = (
+    "id",
+    "channel",
+    "content",
+    "payload",
+    "state",
+    "num_attempts",
+    "headers",
+    "correlation_id",
+    "metadata",
+    "ordering_key",
+    "priority",
+    "retry_count",
+    "created_at",
+    "scheduled_at",
+    "expires_at",
+    "unlock_at",
+)
+
+
+def test_a_lease_shows_all_that_a_worker_needs(queue: Queue) -> None:
+    queue.send()
+    assert queue.lease()._fields == COLUMNS
+
+
+def test_nothing_to_do_is_no_row(queue: Queue) -> None:
+    assert queue.dequeue(100) == []
+
+
+def test_one_message_is_leased_unless_more_are_asked_for(queue: Queue) -> None:
+    sent = queue.send_batch("work", 5)
+    assert ids(queue.all("select * from menzil.message_dequeue(1000)")) == sent[:1]
+    assert ids(queue.dequeue(3)) == sent[1:4]
+    assert ids(queue.dequeue(100)) == sent[4:]
+    assert queue.dequeue(100) == []
+
+
+def test_a_leased_message_is_not_leased_again(queue: Queue, connect) -> None:
+    queue.send_batch("work", 10)
+    other = Queue(connect())
+    mine, theirs = ids(queue.dequeue(5)), ids(other.dequeue(10))
+    assert len(mine) == len(theirs) == 5
+    assert set(mine).isdisjoint(theirs)
+
+
+def test_the_lease_lasts_as_long_as_asked(queue: Queue) -> None:
+    queue.send()
+    before = queue.now()
+    message = queue.lease(lock_ms=90_000)
+    assert before + timedelta(seconds=90) <= message.unlock_at <= queue.now() + timedelta(seconds=90)
+
+
+def test_only_the_named_channels_are_served(queue: Queue) -> None:
+    for name in ("a", "b", "c"):
+        queue.call("channel_set", name)
+        queue.send(name)
+    assert channels(queue.dequeue(10, ["b"])) == ["b"]
+    assert sorted(channels(queue.dequeue(10, ["c", "a", "c", "work"]))) == ["a", "c"]
+    assert queue.dequeue(10) == []
+
+
+def test_a_worker_that_names_no_channel_at_all_gets_nothing(queue: Queue) -> None:
+    queue.send()
+    assert queue.dequeue(10, []) == []
+    assert len(queue.dequeue(10)) == 1
+
+
+def test_named_channels_keep_priority_and_turns(queue: Queue) -> None:
+    for name in ("a", "b", "c"):
+        queue.call("channel_set", name)
+        queue.send_batch(name, 3)
+    urgent = queue.send("b", priority=3)
+    taken = queue.dequeue(5, ["a", "b"])
+    assert taken[0].id == urgent
+    assert sorted(channels(taken[1:])) == ["a", "a", "b", "b"]
+
+
+def test_an_endpoint_is_dequeued_like_a_channel(queue: Queue) -> None:
+    queue.call("create_endpoint", "hook", "http", {"url": "https://example.com/"})
+    sent = queue.call("send", "hook", {})
+    row = queue.one("select id, channel, endpoint, endpoint_id from menzil.queue")
+    assert row[:3] == (sent, "hook", "hook")
+    assert row.endpoint_id == queue.one("select id from menzil.endpoints")
+    assert queue.lease(["hook"]).channel == "hook"
+
+
+def test_the_worker_leaves_its_name(queue: Queue) -> None:
+    sent = queue.send()
+    (message,) = queue.dequeue(worker="worker-7")
+    assert queue.one("select worker from menzil.queue") == "worker-7"
+    queue.complete(message)
+    assert queue.archived(sent).worker == "worker-7"
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_a_snapshot_that_cannot_see_new_messages_is_refused(queue: Queue, level: str) -> None:
+    queue.send()
+    with pytest.raises(psycopg.errors.ActiveSqlTransaction), queue.conn.transaction():
+        queue.conn.execute(f"set transaction isolation level {level}")
+        queue.dequeue()
+
+
+def test_a_dequeue_that_is_rolled_back_leased_nothing(queue: Queue) -> None:
+    sent = queue.send_batch("work", 3)
+    with queue.conn.transaction(force_rollback=True):
+        assert len(queue.dequeue(2)) == 2
+    taken = queue.dequeue(3)
+    assert ids(taken) == sent
+    assert [message.num_attempts for message in taken] == [1, 1, 1]
+
+
+def test_a_consumer_with_an_open_transaction_does_not_stop_another_channel(queue: Queue, connect) -> None:
+    queue.call("channel_set", "other")
+    queue.send()
+    slow = Queue(connect(autocommit=False))
+    assert len(slow.dequeue()) == 1
+    sent = queue.send("other")
+    assert queue.lease().id == sent
+
+
+def test_attempts_only_grow(queue: Queue) -> None:
+    queue.send()
+    for attempt in range(1, 6):
+        message = queue.lease()
+        assert message.num_attempts == attempt
+        queue.defer(message)
+
+
+def test_many_channels_with_one_message_each_are_drained_in_one_call(queue: Queue) -> None:
+    names = [f"c{n}" for n in range(200)]
+    for name in names:
+        queue.call("channel_set", name)
+    sent = queue.call("send_many", names, [psycopg.types.json.Jsonb({})] * 200)
+    assert sorted(ids(queue.dequeue(1000))) == sent

@@ -1,0 +1,116 @@
+"""The janitors: what a dequeue does on the way, for queues that nobody dequeues from."""
+
+from __future__ import annotations
+
+from tests.sql.clock import pass_time, until
+from tests.sql.queue import Queue, ids
+
+
+def test_maintain_does_every_chore_once(queue: Queue) -> None:
+    queue.call("channel_set", "leaving")
+    last = queue.send("leaving")
+    lost = queue.send(priority=10)
+    message = queue.lease(["leaving"])
+    queue.call("channel_release", "leaving")
+    assert queue.lease(["work"]).id == lost
+    expiring = queue.send(expires_at=queue.one("select now() + interval '30 seconds'"))
+    scheduled = queue.send(scheduled_at=queue.one("select now() + interval '30 seconds'"))
+    queue.complete(message)
+    queue.send(idempotency_key="k", priority=10)
+    queue.complete(queue.lease(["work"]))
+    pass_time(queue.conn, 90_000)
+    queue.call("maintain")
+    assert queue.status(last).status == "completed"
+    assert queue.status(lost).retry_count == 1
+    assert queue.status(expiring).status == "expired"
+    assert sorted(ids(queue.rows("message_peek", "work"))) == sorted([lost, scheduled])
+    assert queue.one("select count(*) from menzil.used_key") == 0
+    assert queue.all("select name from menzil.channels") == [("work",)]
+
+
+def test_maintaining_an_empty_queue_changes_nothing(queue: Queue) -> None:
+    for _ in range(3):
+        queue.call("maintain")
+    assert queue.all("select * from menzil.event_log where event_type <> 'channel.created'") == []
+    sent = queue.send()
+    assert queue.lease().id == sent
+
+
+def test_maintaining_again_and_again_loses_nothing(queue: Queue) -> None:
+    queue.call("channel_set", "narrow", 2)
+    sent = queue.send_batch("work", 20) + queue.send_batch("narrow", 10)
+    sent += [queue.send("narrow", ordering_key="k") for _ in range(5)]
+    sent += [queue.send(scheduled_at=queue.one("select now() + interval '5 seconds'")) for _ in range(5)]
+    ended: list[int] = []
+
+    def round_of_work() -> bool:
+        queue.call("maintain")
+        taken = queue.dequeue(7)
+        queue.call("maintain")
+        queue.complete(*taken)
+        ended.extend(ids(taken))
+        pass_time(queue.conn, 2)
+        return len(ended) == len(sent)
+
+    until(round_of_work)
+    assert sorted(ended) == sorted(sent)
+
+
+def test_used_keys_are_cleaned_up_a_few_at_a_time(queue: Queue) -> None:
+    for n in range(5):
+        queue.send(idempotency_key=str(n))
+    queue.complete(*queue.dequeue(5))
+    pass_time(queue.conn, 90_000)
+    assert [queue.call("cleanup_used_keys", 2) for _ in range(4)] == [2, 2, 1, 0]
+
+
+def test_an_idle_queue_is_clean(queue: Queue) -> None:
+    queue.call("channel_set", "narrow", 3, 1000)
+    for channel in ("work", "narrow"):
+        queue.send_batch(channel, 30)
+        for n in range(10):
+            queue.send(channel, ordering_key=f"k{n % 3}", idempotency_key=f"{n}")
+    done: list[int] = []
+    until(lambda: done.extend(queue.complete(*queue.dequeue(10))) or len(done) == 80)
+    queue.call("maintain")
+    pass_time(queue.conn, 100_000)
+    queue.call("maintain")
+    left = {
+        table: queue.one(f"select count(*) from menzil.{table}")
+        for table in ("message", "ready", "scheduled", "key_queue", "lease", "lease_batch", "arrival", "used_key")
+    }
+    assert left == dict.fromkeys(left, 0)
+    assert queue.one("select in_flight from menzil.gate g join menzil.channel c on c.id = g.channel_id where name = 'narrow'") == 0
+    assert queue.one("select coalesce(sum(change), 0) from menzil.size_change") == 0
+    assert queue.one("select count(*) from menzil.archive where status = 'completed'") == 80
+
+
+def test_counters_equal_counted_rows_after_a_mixed_day(queue: Queue) -> None:
+    queue.call("channel_set", "work", 4, 100)
+    sent = queue.send_batch("work", 40)
+    done: set[int] = set()
+    turn = 0
+
+    def work() -> bool:
+        nonlocal turn
+        for message in queue.dequeue(4):
+            turn += 1
+            if turn % 5 == 0:
+                queue.defer(message)
+            elif turn % 7 == 0:
+                queue.fail(message, retry_after="0")
+            elif turn % 11 == 0:
+                pass_time(queue.conn, 61)
+            else:
+                done.update(id_ for id_, outcome in queue.complete(message).items() if outcome == "settled")
+        return len(done) == len(sent)
+
+    until(work, seconds=30)
+    until(lambda: queue.call("maintain") in (None, "") and queue.one("select max(in_flight) from menzil.gate") == 0)
+    assert queue.one("select coalesce(sum(change), 0) from menzil.size_change") == 0
+    assert queue.one("select count(*) as rows, count(distinct id) as ids from menzil.archive") == (40, 40)
+
+
+def test_the_schema_tells_its_version(queue: Queue) -> None:
+    version = queue.call("schema_version")
+    assert version == queue.one("select max(version) from menzil.migration")

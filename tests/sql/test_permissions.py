@@ -1,0 +1,319 @@
+"""Who may do what: every function, view and table of the schema against every role, from the catalog."""
+
+from __future__ import annotations
+
+import itertools
+
+import psycopg
+import pytest
+
+from tests.sql.clock import until
+from tests.sql.queue import Queue
+
+ROLES = ("menzil_admin", "menzil_application", "menzil_worker", "menzil_monitor", "menzil_pipeline")
+A, W, M, P = ROLES[1:]
+
+# Who may call it, next to the admin, who may call every public function.
+FUNCTIONS = {
+    "send": {A, P},
+    "send_with_options": {A, P},
+    "send_batch": {A, P},
+    "send_batch_with_priority": {A, P},
+    "send_many": {A, P},
+    "message_create": {A, P},
+    "enable_fast_mode": {A, P},
+    "message_cancel": {A},
+    "message_status": {A, W},
+    "message_dequeue": {W},
+    "message_complete": {W},
+    "message_defer": {W},
+    "message_heartbeat": {W},
+    "message_fail": {W},
+    "schedule_fire_due": {W},
+    "mark_expired_messages": {W},
+    "recover_stale_messages": {W},
+    "maintain_archive_partitions": {W},
+    "cleanup_used_keys": {W},
+    "maintain": {W},
+    "setting": {W, M},
+    "schema_version": {A, W, M, P},
+    "cron_next": {W, M},
+    "cron_parse": {W, M},
+    "channel_set": set(),
+    "channel_pause": set(),
+    "channel_resume": set(),
+    "channel_release": set(),
+    "channel_purge": set(),
+    "purge_endpoint": set(),
+    "message_peek": set(),
+    "message_retry_now": set(),
+    "create_endpoint": set(),
+    "alter_endpoint": set(),
+    "drop_endpoint": set(),
+    "enable_endpoint": set(),
+    "disable_endpoint": set(),
+    "validate_endpoint_config": set(),
+    "known_protocols": set(),
+    "set_retry_policy": set(),
+    "validate_retry_policy": set(),
+    "set_setting": set(),
+    "schedule_create": set(),
+    "schedule_drop": set(),
+    "schedule_pause": set(),
+    "schedule_resume": set(),
+}
+
+# Who may read it. Nobody but the owner writes, apart from one column.
+RELATIONS = {
+    "queue": {"menzil_admin", P},
+    "dlq": {"menzil_admin", P},
+    "archive": {"menzil_admin", P},
+    "attempts": {"menzil_admin", P},
+    "event_log": {"menzil_admin", M, P},
+    "endpoints": {"menzil_admin", W, M},
+    "channels": {"menzil_admin", W, M},
+    "settings": {"menzil_admin", W, M},
+    "schedules": {"menzil_admin", M},
+}
+
+# Tables behind them, private to the owner. The partitions of archive and arrival are found by their names.
+PRIVATE = {
+    "channel", "endpoint_secret", "setting_value", "schedule", "schedule_slot", "event", "message", "used_key", "ready",
+    "scheduled", "key_queue", "lease", "lease_batch", "arrival", "lane", "gate", "size_change", "archive_month",
+    "archive_default", "attempt", "dead_letter", "migration", "installed_code", "installed_object",
+}  # fmt: skip
+
+PRIVILEGES = ("select", "insert", "update", "delete", "truncate", "references", "trigger")
+
+
+def private(relation: str) -> bool:
+    return relation in PRIVATE or relation.startswith("arrival_") or relation[:10].rstrip("0123456789_") == "archive"
+
+
+def test_every_function_is_open_to_exactly_those_who_need_it(queue: Queue) -> None:
+    rows = queue.all(
+        """select p.oid::regprocedure::text as signature, p.proname, r.rolname,
+                  has_function_privilege(r.rolname, p.oid, 'execute') as may
+             from pg_proc p cross join pg_roles r
+            where p.pronamespace = 'menzil'::regnamespace and r.rolname = any (%s)""",
+        list(ROLES),
+    )
+    assert {row.rolname for row in rows} == set(ROLES)
+    wrong = []
+    for row in rows:
+        if row.proname.startswith("_"):
+            wanted = False
+        elif row.proname not in FUNCTIONS:
+            pytest.fail(f"{row.signature} has no entry in the table of this test")
+        else:
+            wanted = row.rolname == "menzil_admin" or row.rolname in FUNCTIONS[row.proname]
+        if row.may != wanted:
+            wrong.append((row.rolname, row.signature, row.may))
+    assert wrong == []
+    assert FUNCTIONS.keys() == {row.proname for row in rows if not row.proname.startswith("_")}
+
+
+def test_no_function_is_open_to_everybody(queue: Queue) -> None:
+    rows = queue.all(
+        """select p.oid::regprocedure::text from pg_proc p
+             cross join lateral aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+            where p.pronamespace = 'menzil'::regnamespace and a.grantee = 0"""
+    )
+    assert rows == []
+
+
+def test_every_relation_is_open_to_exactly_those_who_need_it(queue: Queue) -> None:
+    rows = queue.all(
+        """select c.relname, r.rolname, p.privilege, has_table_privilege(r.rolname, c.oid, p.privilege) as may
+             from pg_class c cross join pg_roles r cross join unnest(%s::text[]) p(privilege)
+            where c.relnamespace = 'menzil'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f') and r.rolname = any (%s)""",
+        list(PRIVILEGES),
+        list(ROLES),
+    )
+    wrong = []
+    for row in rows:
+        if row.relname not in RELATIONS and not private(row.relname):
+            pytest.fail(f"{row.relname} has no entry in the tables of this test")
+        wanted = row.privilege == "select" and row.rolname in RELATIONS.get(row.relname, set())
+        if row.may != wanted:
+            wrong.append((row.rolname, row.relname, row.privilege, row.may))
+    assert wrong == []
+    assert RELATIONS.keys() | PRIVATE <= {row.relname for row in rows}
+
+
+def test_nobody_has_rights_on_single_columns_but_the_admin_on_the_retry_policy(queue: Queue) -> None:
+    rows = queue.all(
+        """select c.relname, t.attname, a.grantee::regrole::text, a.privilege_type
+             from pg_class c join pg_attribute t on t.attrelid = c.oid cross join lateral aclexplode(t.attacl) a
+            where c.relnamespace = 'menzil'::regnamespace"""
+    )
+    assert rows == [("endpoints", "retry_policy", "menzil_admin", "UPDATE")]
+
+
+def test_sequences_and_types_are_private_and_the_schema_is_open_to_the_roles_only(queue: Queue) -> None:
+    rows = queue.all(
+        """select c.relname, r.rolname from pg_class c cross join pg_roles r
+            where c.relnamespace = 'menzil'::regnamespace and c.relkind = 'S' and r.rolname = any (%s)
+              and has_sequence_privilege(r.rolname, c.oid, 'usage, select, update')""",
+        list(ROLES),
+    )
+    assert rows == []
+    assert queue.all(
+        """select a.grantee::regrole::text, a.privilege_type from pg_namespace n cross join lateral aclexplode(n.nspacl) a
+            where n.nspname = 'menzil' and a.grantee <> n.nspowner order by 1"""
+    ) == [(role, "USAGE") for role in sorted(ROLES)]
+
+
+def test_public_has_nothing_at_all(queue: Queue) -> None:
+    rows = queue.all(
+        """select c.relname from pg_class c cross join lateral aclexplode(c.relacl) a
+            where c.relnamespace = 'menzil'::regnamespace and a.grantee = 0"""
+    )
+    assert rows == []
+
+
+def test_functions_that_act_for_their_owner_fix_their_search_path(queue: Queue) -> None:
+    rows = queue.all(
+        """select p.oid::regprocedure::text, p.proconfig from pg_proc p
+            where p.pronamespace = 'menzil'::regnamespace and p.prosecdef"""
+    )
+    assert rows
+    assert [name for name, settings in rows if "search_path=pg_catalog, menzil, pg_temp" not in (settings or [])] == []
+
+
+def test_public_functions_act_for_their_owner_unless_they_touch_nothing(queue: Queue) -> None:
+    rows = queue.all(
+        """select distinct p.proname from pg_proc p where p.pronamespace = 'menzil'::regnamespace and not p.prosecdef
+              and p.proname not like '\\_%' order by 1"""
+    )
+    assert {row[0] for row in rows} <= {
+        "enable_fast_mode",
+        "schema_version",
+        "cron_next",
+        "cron_parse",
+        "known_protocols",
+        "validate_endpoint_config",
+        "validate_retry_policy",
+    }
+
+
+def test_no_role_can_log_in_or_do_anything_else(queue: Queue) -> None:
+    rows = queue.all(
+        """select rolname from pg_roles where rolname = any (%s)
+              and (rolcanlogin or rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls)""",
+        list(ROLES),
+    )
+    assert rows == []
+    members = "select roleid::regrole::text, member::regrole::text from pg_auth_members where member::regrole::text = any (%s)"
+    assert queue.all(members, list(ROLES)) == []
+
+
+def acting_as(connect, role: str) -> Queue:
+    conn = connect()
+    conn.execute(f"set role {role}")
+    return Queue(conn)
+
+
+def refused(queue: Queue, query: str) -> bool:
+    try:
+        queue.conn.execute(query)
+    except psycopg.errors.InsufficientPrivilege:
+        return True
+    return False
+
+
+def test_the_application_sends_and_the_worker_delivers(queue: Queue, connect) -> None:
+    application, worker = acting_as(connect, A), acting_as(connect, W)
+    queue.call("channel_set", "narrow", 1, 100, 1, 100)
+    sent = [
+        application.call("send", "work", {}),
+        application.send("narrow", ordering_key="k", idempotency_key="i", headers={"X-A": "1"}),
+        *application.send_batch("work", 2),
+        *application.call("send_many", ["work", "narrow"], [psycopg.types.json.Jsonb({})] * 2),
+        application.call("message_create", "work", b"x"),
+        application.send("work", scheduled_at="2099-01-01"),
+    ]
+    assert application.call("message_cancel", sent.pop()) is True
+    assert application.status(sent[0]).status == "pending"
+    (failing,) = worker.dequeue(1, ["narrow"])
+    assert worker.fail(failing, retry_after="0") == "retry"
+    (message,) = worker.dequeue(1, ["work"])
+    worker.heartbeat(message)
+    worker.defer(message, state=b"s")
+    ended: set[int] = set()
+    until(lambda: ended.update(worker.complete(*worker.dequeue(10))) or len(ended) == len(sent))
+    assert worker.status(sent[0]).status == "completed"
+    for function in ("mark_expired_messages", "recover_stale_messages", "maintain_archive_partitions", "cleanup_used_keys"):
+        assert worker.call(function) == 0
+    worker.call("maintain")
+    assert queue.one("select count(*) from menzil.archive") == len(sent) + 1
+
+
+def test_a_late_end_by_the_worker_makes_its_month(queue: Queue, connect) -> None:
+    worker = acting_as(connect, W)
+    sent = queue.send()
+    queue.conn.execute("update menzil.message set created_at = '2017-03-03'")
+    assert worker.complete(worker.lease()) == {sent: "settled"}
+    assert queue.one("select tableoid::regclass::text from menzil.archive") == "menzil.archive_2017_03"
+
+
+@pytest.mark.parametrize(("role", "table"), list(itertools.product((A, W, M), ("message", "archive", "queue", "endpoint_secret"))))
+def test_payloads_and_secrets_cannot_be_read_around_the_functions(queue: Queue, connect, role: str, table: str) -> None:
+    assert refused(acting_as(connect, role), f"select * from menzil.{table}")
+
+
+def test_a_monitor_sees_no_payload(queue: Queue) -> None:
+    rows = queue.all(
+        """select c.relname, a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+            where c.relnamespace = 'menzil'::regnamespace and a.attname in ('payload', 'content', 'headers', 'state')
+              and has_column_privilege('menzil_monitor', c.oid, a.attnum, 'select')"""
+    )
+    assert rows == []
+
+
+def test_the_application_may_not_lease_nor_the_worker_send(queue: Queue, connect) -> None:
+    queue.send()
+    assert refused(acting_as(connect, A), "select * from menzil.message_dequeue(1000)")
+    assert refused(acting_as(connect, W), "select menzil.send('work', '{}')")
+    assert refused(acting_as(connect, A), "select menzil._send('work', '{}', null, 0, null, null, null, null, null, null, null)")
+    assert refused(acting_as(connect, P), "select menzil.channel_purge('work')")
+
+
+def test_a_stranger_may_not_even_look(queue: Queue, connect) -> None:
+    queue.conn.execute("drop role if exists mz_stranger; create role mz_stranger")
+    try:
+        stranger = acting_as(connect, "mz_stranger")
+        for query in ("select menzil.schema_version()", "select menzil.send('work', '{}')", "select * from menzil.queue"):
+            assert refused(stranger, query)
+    finally:
+        queue.conn.execute("drop role mz_stranger")
+
+
+def test_the_pipeline_reads_history_and_sends(queue: Queue, connect) -> None:
+    pipeline = acting_as(connect, P)
+    sent = pipeline.send_batch("work", 2)
+    queue.complete(queue.lease())
+    assert pipeline.one("select id from menzil.archive") == sent[0]
+    assert pipeline.one("select id from menzil.queue") == sent[1]
+    assert pipeline.all("select * from menzil.dlq") == []
+    assert pipeline.one("select message_id from menzil.attempts") == sent[0]
+    assert pipeline.all("select event_type from menzil.event_log")
+
+
+def test_the_admin_changes_a_retry_policy_and_no_other_column(queue: Queue, connect) -> None:
+    admin = acting_as(connect, "menzil_admin")
+    admin.call("create_endpoint", "hook", "http", {"url": "https://example.com/"})
+    admin.conn.execute("""update menzil.endpoints set retry_policy = '{"max_retries": 3}' where name = 'hook'""")
+    assert admin.one("select retry_policy from menzil.endpoints") == {"max_retries": 3}
+    assert refused(admin, "update menzil.endpoints set name = 'other'")
+    assert refused(admin, "delete from menzil.endpoints")
+    assert refused(admin, "update menzil.setting_value set max_queue_size = 1")
+    assert refused(admin, "select * from menzil.endpoint_secret")
+
+
+def test_a_temporary_table_cannot_take_the_place_of_ours(queue: Queue, connect) -> None:
+    application = acting_as(connect, A)
+    application.conn.execute("create temp table message (id bigint); create temp table channel (name text)")
+    application.conn.execute("set search_path = pg_temp, public")
+    sent = application.call("send", "work", {})
+    assert queue.lease().id == sent

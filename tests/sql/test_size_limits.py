@@ -1,0 +1,295 @@
+"""Sizes: of a payload, of a channel, of the whole queue. What does not fit is refused before anything is written."""
+
+from __future__ import annotations
+
+import contextlib
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from tests.sql.clock import until
+from tests.sql.queue import Queue
+
+FULL = psycopg.errors.ConfigurationLimitExceeded
+
+
+def limit(queue: Queue, messages: int) -> None:
+    queue.call("set_setting", "max_queue_size", str(messages))
+
+
+def depth(queue: Queue) -> int:
+    return queue.one("select count(*) from menzil.queue")
+
+
+def drain(queue: Queue, count: int = 10_000) -> None:
+    queue.complete(*queue.dequeue(count))
+
+
+def fits(queue: Queue, count: int = 1) -> bool:
+    try:
+        queue.send_batch("work", count)
+    except FULL:
+        return False
+    return True
+
+
+def test_a_channel_takes_exactly_its_max_size(queue: Queue) -> None:
+    queue.call("channel_set", "work", p_max_size=3)
+    for _ in range(3):
+        queue.send()
+    with pytest.raises(FULL):
+        queue.send()
+    assert depth(queue) == 3
+
+
+def test_a_batch_larger_than_the_room_of_its_channel_is_refused_whole(queue: Queue) -> None:
+    queue.call("channel_set", "work", p_max_size=5)
+    queue.send()
+    with pytest.raises(FULL):
+        queue.send_batch("work", 5)
+    with pytest.raises(FULL):
+        queue.call("send_many", ["work"] * 5, [Jsonb({})] * 5)
+    assert depth(queue) == 1
+    assert len(queue.send_batch("work", 4)) == 4
+
+
+def test_every_kind_of_message_counts(queue: Queue) -> None:
+    queue.call("channel_set", "work", p_max_size=6)
+    queue.send(ordering_key="k")
+    queue.send(scheduled_at="2099-01-01")
+    queue.call("message_create", "work", b"x")
+    queue.call("send_many", ["work"] * 2, [Jsonb({})] * 2)
+    queue.dequeue(2)
+    queue.send()
+    with pytest.raises(FULL):
+        queue.send()
+
+
+@pytest.mark.parametrize("how", ["complete", "die", "cancel", "expire"])
+def test_every_way_to_end_makes_room_in_its_channel(queue: Queue, how: str) -> None:
+    queue.call("channel_set", "work", p_max_size=1)
+    for _ in range(3):
+        sent = queue.send(expires_at=queue.one("select now() + interval '1 hour'"))
+        if how == "complete":
+            queue.complete(queue.lease())
+        elif how == "die":
+            queue.fail(queue.lease(), "[PERMANENT]")
+        elif how == "cancel":
+            queue.call("message_cancel", sent)
+        else:
+            queue.conn.execute("update menzil.message set expires_at = now(); update menzil.ready set expires_at = now()")
+            assert queue.call("mark_expired_messages") == 1
+
+
+def test_a_rolled_back_send_takes_no_room_in_its_channel(queue: Queue) -> None:
+    queue.call("channel_set", "work", p_max_size=2)
+    with queue.conn.transaction(force_rollback=True):
+        queue.send_batch("work", 2)
+    assert len(queue.send_batch("work", 2)) == 2
+
+
+def test_a_size_limit_set_later_counts_what_is_there(queue: Queue) -> None:
+    queue.send(ordering_key="a")
+    queue.send(ordering_key="a")
+    queue.send(scheduled_at="2099-01-01")
+    queue.send()
+    queue.dequeue(1)
+    queue.call("channel_set", "work", p_max_size=5)
+    queue.send()
+    with pytest.raises(FULL):
+        queue.send()
+
+
+def test_a_size_limit_is_raised_and_lifted_while_the_channel_runs(queue: Queue) -> None:
+    queue.call("channel_set", "work", p_max_size=2)
+    queue.send_batch("work", 2)
+    queue.call("channel_set", "work", p_max_size=3)
+    queue.send()
+    with pytest.raises(FULL):
+        queue.send()
+    queue.call("channel_set", "work")
+    queue.send_batch("work", 10)
+    queue.call("channel_set", "work", p_max_size=13)
+    with pytest.raises(FULL):
+        queue.send()
+    drain(queue, 1)
+    queue.send()
+
+
+def test_the_size_of_a_channel_stays_exact_over_many_sends_and_ends(queue: Queue) -> None:
+    queue.call("channel_set", "work", p_max_size=10)
+    for _ in range(40):
+        queue.send_batch("work", 6)
+        queue.send_batch("work", 4)
+        with pytest.raises(FULL):
+            queue.send()
+        for message in queue.dequeue(10):
+            queue.complete(message)
+    assert depth(queue) == 0
+
+
+def test_other_channels_have_room_when_one_is_full(queue: Queue) -> None:
+    queue.call("channel_set", "full", p_max_size=1)
+    queue.send("full")
+    assert queue.send("work")
+    with pytest.raises(FULL):
+        queue.call("send_many", ["work", "full"], [Jsonb({})] * 2)
+    assert depth(queue) == 2
+
+
+def fill(queue: Queue, messages: int) -> None:
+    """Send until the queue is full; its limit may lag by 2,000 messages, not by more."""
+    for _ in range(messages + 2001):
+        if not fits(queue):
+            break
+    assert messages <= depth(queue) <= messages + 2000
+
+
+def test_the_queue_takes_what_its_limit_allows(queue: Queue) -> None:
+    limit(queue, 10)
+    fill(queue, 10)
+    with pytest.raises(FULL) as refused:
+        queue.send()
+    assert "max_queue_size" in refused.value.diag.message_hint
+
+
+def test_a_statement_larger_than_the_room_is_refused_whole(queue: Queue) -> None:
+    limit(queue, 5000)
+    assert fits(queue, 1500)
+    assert not fits(queue, 6000)
+    with pytest.raises(FULL):
+        queue.call("send_many", ["work"] * 6000, [Jsonb({})] * 6000)
+    with pytest.raises(FULL):
+        queue.one(
+            """select menzil.send_many(jsonb_agg(jsonb_build_object('channel', 'work', 'payload', n)))
+                 from generate_series(1, 6000) n"""
+        )
+    assert depth(queue) == 1500
+    assert fits(queue, 3500)
+
+
+def test_a_huge_statement_is_refused_before_its_first_insert(queue: Queue) -> None:
+    limit(queue, 10)
+    with pytest.raises(FULL):
+        queue.one("select menzil.send_batch('work', array_fill('1'::jsonb, array[5000]))")
+    assert queue.one("select last_value from menzil.message_id") == 1
+
+
+def test_growth_stops_while_nobody_dequeues(queue: Queue) -> None:
+    limit(queue, 1000)
+    for _ in range(40):
+        fits(queue, 100)
+    assert 1000 <= depth(queue) <= 3000
+
+
+def test_many_open_transactions_together_overshoot_by_at_most_two_thousand(queue: Queue, connect) -> None:
+    limit(queue, 3000)
+    senders = [Queue(connect(autocommit=False)) for _ in range(4)]
+    for sender in senders:
+        sender.one("select 1")  # from here on its transaction is open, and what follows are savepoints
+    for _ in range(40):
+        for sender in senders:
+            with contextlib.suppress(FULL), sender.conn.transaction():
+                sender.send_batch("work", 100)
+    for sender in senders:
+        sender.conn.commit()
+    assert 3000 <= depth(queue) <= 5000
+
+
+def test_rolled_back_sends_do_not_eat_the_room(queue: Queue) -> None:
+    limit(queue, 20)
+    for _ in range(200):
+        with queue.conn.transaction(force_rollback=True):
+            queue.send_batch("work", 20)
+    until(lambda: fits(queue, 20))
+    fill(queue, 20)
+
+
+def test_room_comes_back_after_a_drain(queue: Queue) -> None:
+    limit(queue, 30)
+    for _ in range(4):
+        until(lambda: fits(queue, 30))
+        fill(queue, 30)
+        drain(queue)
+        assert depth(queue) == 0
+
+
+@pytest.mark.parametrize("how", ["purge", "cancel", "die", "expire"])
+def test_every_way_to_end_makes_room_in_the_queue(queue: Queue, how: str) -> None:
+    limit(queue, 4)
+    fill(queue, 4)
+    if how == "purge":
+        queue.call("channel_purge", "work")
+    elif how == "cancel":
+        for message in queue.waiting():
+            queue.call("message_cancel", message)
+    elif how == "die":
+        for message in queue.dequeue(10_000):
+            queue.fail(message, "[PERMANENT]")
+    else:
+        queue.conn.execute("update menzil.message set expires_at = now(); update menzil.ready set expires_at = now()")
+        queue.call("mark_expired_messages", 10_000)
+    assert depth(queue) == 0
+    until(lambda: fits(queue, 4))
+
+
+def test_a_deferred_message_is_counted_once(queue: Queue) -> None:
+    limit(queue, 30)
+    queue.send_batch("work", 10)
+    for _ in range(50):
+        queue.defer(queue.lease())
+    until(lambda: fits(queue, 20))
+    fill(queue, 30)
+
+
+def test_messages_with_repeated_keys_are_counted_once(queue: Queue) -> None:
+    limit(queue, 30)
+    for _ in range(60):
+        queue.send(idempotency_key="k")
+    until(lambda: fits(queue, 29))
+    fill(queue, 30)
+
+
+def test_zero_switches_the_limit_off(queue: Queue) -> None:
+    limit(queue, 1)
+    fill(queue, 1)
+    limit(queue, 0)
+    assert fits(queue, 5000)
+
+
+def test_a_limit_lowered_below_the_depth_refuses_until_the_queue_is_short_enough(queue: Queue) -> None:
+    queue.send_batch("work", 2500)
+    limit(queue, 10)
+    assert not fits(queue)
+    drain(queue)
+    until(lambda: fits(queue, 10))
+
+
+def test_a_payload_may_be_as_large_as_the_setting_says(queue: Queue) -> None:
+    queue.call("set_setting", "max_payload_size", "1024")
+    exact = "x" * 1022
+    assert queue.send(payload=exact)
+    assert queue.call("message_create", "work", b"x" * 1024)
+    for query, value in (
+        ("select menzil.send('work', %s)", Jsonb("x" * 1023)),
+        ("select menzil.send_batch('work', array['1'::jsonb, %s])", Jsonb("x" * 1023)),
+        ("select menzil.send_many(array['work'], array[%s]::jsonb[])", Jsonb("x" * 1023)),
+        ("select menzil.message_create('work', %s)", b"x" * 1025),
+        ("select menzil.send_with_options('work', '1', p_metadata := %s)", Jsonb({"a": "x" * 1023})),
+    ):
+        with pytest.raises(psycopg.errors.ProgramLimitExceeded):
+            queue.one(query, value)
+    assert depth(queue) == 2
+
+
+def test_a_megabyte_is_the_default(queue: Queue) -> None:
+    assert queue.send(payload="x" * (1_048_576 - 2))
+    with pytest.raises(psycopg.errors.ProgramLimitExceeded):
+        queue.send(payload="x" * (1_048_576 - 1))
+
+
+def test_size_is_measured_in_bytes_not_characters(queue: Queue) -> None:
+    queue.call("set_setting", "max_payload_size", "1024")
+    with pytest.raises(psycopg.errors.ProgramLimitExceeded):
+        queue.send(payload="ü" * 512)
