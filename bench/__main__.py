@@ -7,10 +7,12 @@ import importlib
 import os
 import sys
 import time
+import traceback
+from statistics import median
 
-from bench import report
+from bench import machine, report
 from bench.crew import Crew
-from bench.server import busy, circumstances, serve
+from bench.server import circumstances, serve
 from bench.session import L_CLIENTS, Session
 
 SECTIONS = ("send", "batch", "drain", "depth", "held", "hot", "fair")
@@ -22,10 +24,15 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("section", nargs="*", help=f"some of: {', '.join(SECTIONS)}; all when none is named")
     parser.add_argument("--quick", action="store_true", help="smaller and shorter, at most four minutes")
     parser.add_argument("--dsn", help="a superuser's DSN; databases named menzil_bench_… are made and removed there")
+    parser.add_argument(
+        "--patience", type=float, metavar="SECONDS", help="how long to wait, in all, for a quiet machine (60; quick: 5)"
+    )
     given = parser.parse_args()
     for name in given.section:
         if name not in SECTIONS:
             parser.error(f"there is no section {name!r}; choose from {', '.join(SECTIONS)}")
+    if given.patience is None:
+        given.patience = 5 if given.quick else 60
     return given
 
 
@@ -37,24 +44,34 @@ def main() -> int:
         facts = circumstances(server)
         for line in facts.items():
             print("{}: {}".format(*line), flush=True)
-        session = Session(server, crew, given.quick)
-        others = []
+        session = Session(server, crew, given.quick, given.patience)
+        others: list[str] = []
+        failed: list[str] = []
         for name in sections:
-            others.append(f"{name} {busy():.0%}")
             session.section = name
-            session.say(f"begins; others use {others[-1].split()[1]} of the machine")
-            importlib.import_module(f"bench.sections.{name}").run(session)
-        facts["others used, before each section"] = ", ".join(others)
+            session.say(f"begins; others use {machine.look():.0%} of the machine")
+            crew.foreign.clear()
+            try:
+                importlib.import_module(f"bench.sections.{name}").run(session)
+            except Exception:  # what the other sections find is worth having
+                traceback.print_exc()
+                failed.append(name)
+            if crew.foreign:
+                others.append(f"{name} {median(crew.foreign):.0%}")
+        facts["others used of the machine, median of the measurements"] = ", ".join(others)
         facts["run"] = (
             f"{' '.join(sections)}{' --quick' if given.quick else ''}, {time.monotonic() - session.began:.0f} s"
         )
         facts["load average at the end"] = f"{os.getloadavg()[0]:.1f}"
-    whole = len(sections) == len(SECTIONS) and not given.quick
+    whole = not failed and len(sections) == len(SECTIONS) and not given.quick
     written = report.write(facts, session.figures, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()), keep=whole)
     print("\n" + report.markdown(facts, session.figures))
     print("written:", ", ".join(path.name for path in written))
     missed = [figure for figure in session.figures if figure.reached is False]
     print(f"{len(missed)} of {sum(figure.reached is not None for figure in session.figures)} targets not reached")
+    if failed:
+        print(f"could not be measured: {', '.join(failed)}")
+        return 2
     return 1 if missed else 0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from bench.payloads import numbers_literal
+from bench.payloads import numbers_literal, text
 
 LEASE_MS = 30_000
 
@@ -16,16 +16,18 @@ _EXPLAIN = "explain (analyze, buffers, timing off, summary off, format json) "
 # A temporary table is not in shared buffers, so keeping the tokens costs nothing that is counted.
 _TAKEN = "create temporary table if not exists taken (id bigint, num_attempts bigint)"
 _DEQUEUE = "insert into pg_temp.taken select id, num_attempts from menzil.message_dequeue(%s, %s)"
+_SEND = "select menzil.send('c0', %s::jsonb)"
 _COMPLETE = "select * from menzil.message_complete(%s::bigint[], %s::bigint[])"
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Shared pages per message, each the median over several calls; `worst` is the dearest call."""
+    """Shared pages per message, each the median over several calls; `worst` is the dearest dequeue."""
 
     dequeue: float
     complete: float
     worst: float
+    send: float  # of one message by itself
 
     @property
     def total(self) -> float:
@@ -58,4 +60,5 @@ def cost(conn: psycopg.Connection[Any], *, calls: int = 25, warm_up: int = 10, s
             completes.append(settled / len(tokens))
     if len(dequeues) < calls / 2:
         raise RuntimeError("There was not enough to dequeue.")
-    return Cost(median(dequeues), median(completes), max(dequeues))
+    sends = [shared(conn, _SEND, (text(number),)) for number in range(warm_up + calls)]
+    return Cost(median(dequeues), median(completes), max(dequeues), median(sends[warm_up:]))

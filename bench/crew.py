@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
+from bench import machine
 from bench.loads.connections import cpu_seconds
 from bench.pace import Pace, Track
 
@@ -45,6 +46,7 @@ class Crew:
     def __init__(self, size: int) -> None:
         spawn = multiprocessing.get_context("spawn")
         self._workers = []
+        self.foreign: list[float] = []  # what others used during each run, the server's own helpers among them
         for _ in range(size):
             ours, theirs = spawn.Pipe()
             process = spawn.Process(target=serve, args=(theirs,), daemon=True)
@@ -61,9 +63,12 @@ class Crew:
             pipe.send(Job(load, dsn, seconds, warm_up, {"worker": number, **options}))
         for pipe in pipes:
             _answer(pipe)  # ready
+        before = machine.times()
         for pipe in pipes:
             pipe.send(None)  # go
-        return Pace([_answer(pipe) for pipe in pipes])
+        tracks: list[Track] = [_answer(pipe) for pipe in pipes]
+        self.foreign.append(machine.others(before, sum(track.cpu for track in tracks)))
+        return Pace(tracks)
 
     def __enter__(self) -> Self:
         return self

@@ -114,21 +114,3 @@ def circumstances(server: Server) -> dict[str, str]:
         "client": f"Python {platform.python_version()}, psycopg {psycopg.__version__}, processes on the same machine",
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
     }
-
-
-def busy(seconds: float = 0.5) -> float:
-    """The share of the machine that others use while we do nothing; 0 where that cannot be told."""
-    before = _cpu_times()
-    time.sleep(seconds)
-    after = _cpu_times()
-    if not before or not after:
-        return 0.0
-    spent = [late - early for early, late in zip(before, after, strict=True)]
-    idle = spent[3] + spent[4]  # idle and waiting for the disk
-    return 1 - idle / max(1, sum(spent))
-
-
-def _cpu_times() -> list[int]:
-    with suppress(OSError):
-        return [int(ticks) for ticks in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-    return []

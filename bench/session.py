@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
 
+from bench import machine
 from bench.crew import Crew
 from bench.figures import Figure, Target, number
 from bench.loads import bare
@@ -23,6 +24,7 @@ class Session:
     server: Server
     crew: Crew
     quick: bool
+    patience: float = 0.0  # seconds left to wait for a quiet machine
     section: str = ""
     figures: list[Figure] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
@@ -39,6 +41,12 @@ class Session:
     def say(self, line: str) -> None:
         """Progress."""
         print(f"[{time.monotonic() - self.began:6.1f} s] {self.section}: {line}", flush=True)
+
+    def repeat(self) -> Iterator[int]:
+        """The numbers of the repeats, each begun when others leave the machine alone, as far as patience lasts."""
+        for repeat in range(self.repeats):
+            self.patience -= machine.wait_for_quiet(self.patience)
+            yield repeat
 
     def life_cycle(self, dsn: str) -> Reading:
         """L, the calibration: rows per second through insert-100 and delete-100 on a bare table, by four clients."""

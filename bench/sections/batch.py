@@ -13,7 +13,7 @@ SIZE = 1_000
 def run(session: Session) -> None:
     """All of them in turn, a fresh database for each repeat."""
     ours, client, copy = Series(), Series(), Series()
-    for _ in range(session.repeats):
+    for _ in session.repeat():
         dsn = session.server.database()
         before = session.life_cycle(dsn)
         batch = session.crew.run(queue.send_batch, dsn, session.seconds, channel=CHANNEL, size=SIZE)

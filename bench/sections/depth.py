@@ -67,11 +67,15 @@ def series(session: Session, shape: Shape, depths: list[int]) -> dict[int, Cost]
             found[depth] = each = cost(conn)
             session.say(
                 f"{shape.name}, depth {depth:,}: dequeue {each.dequeue:.2f}, complete {each.complete:.2f}, "
-                f"dearest dequeue {each.worst:.2f} pages per message"
+                f"dearest dequeue {each.worst:.2f} pages per message; send {each.send:.1f}"
             )
     shallow, deep = found[min(found)], found[max(found)]
     company = {f"at {depth:,}": [each.total] for depth, each in found.items()}
     if len(found) > 1:
         name = f"pages per message, {shape.name}, {max(found):,} / {min(found):,} deep"
         session.figure(name, [deep.total / shallow.total], at_most=1.2, beside=company)
+    if shape.channels == 1 and not shape.per_key:
+        name = f"pages per send, {max(found):,} / {min(found):,} deep"
+        company = {f"at {depth:,}": [each.send] for depth, each in found.items()}
+        session.figure(name, [deep.send / shallow.send], at_most=1.2, beside=company)
     return found

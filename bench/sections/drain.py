@@ -20,7 +20,7 @@ BY_CLIENT = "Menzil client, with archive"
 def run(session: Session) -> None:
     """Each repeat in a fresh database, L before and after each measurement."""
     series = {key: Series() for key in (*TARGETS, (BY_CLIENT, 1), (BARE, 1))}
-    for repeat in range(session.repeats):
+    for repeat in session.repeat():
         dsn = session.server.database()
         before = session.life_cycle(dsn)
         order = list(series)

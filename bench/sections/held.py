@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from bench import fill
+from bench import fill, machine
 from bench.loads import queue
 from bench.pace import Pace
 from bench.readings import Series
@@ -60,6 +60,7 @@ def run(session: Session) -> None:
         holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         holder.execute("select count(*) from menzil.message")
         for number in range(slices):
+            session.patience -= machine.wait_for_quiet(session.patience)
             if number == slices // 2:
                 for leg in (free, held):
                     analyze(session, leg)

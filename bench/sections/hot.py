@@ -17,7 +17,7 @@ def run(session: Session) -> None:
     series = {consumers: Series() for consumers in TARGETS}
     cycles: list[float] = []
     dsn = session.server.database()
-    for repeat in range(session.repeats):
+    for repeat in session.repeat():
         cycle = session.life_cycle(dsn)
         cycles.append(cycle.rate)
         readings: dict[int, Reading] = {}

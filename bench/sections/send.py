@@ -26,7 +26,7 @@ def run(session: Session) -> None:
 def measure(session: Session, dsn: str, state: str) -> None:
     """Send and insert in turn, by one client and by four."""
     series = {clients: Series() for clients in TARGETS}
-    for repeat in range(session.repeats):
+    for repeat in session.repeat():
         for clients, each in series.items():
             readings: dict[str, Reading] = {}
             # Who goes first changes: neither always has the quieter moment.

@@ -101,3 +101,4 @@ def test_no_statement_is_compiled(story: Story, stage: str) -> None:
 
 def test_pages_per_message_stay_the_same_as_the_queue_grows(story: Story) -> None:
     assert story.costs[DEEP].total <= 1.2 * story.costs[SHALLOW].total
+    assert story.costs[DEEP].send <= 1.2 * story.costs[SHALLOW].send

@@ -68,12 +68,11 @@ class Stage:
         try:
             yield self
         finally:
+            # Who is still at work after a failed test is stopped, so that it ends now and not at some timeout.
             for actor in self._actors:
-                # A statement that still runs is stopped, so that a failed test ends now and not at its timeout.
                 actor.conn.cancel()
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            for actor in self._actors:
                 actor.conn.close()
+            self._pool.shutdown(wait=True, cancel_futures=True)
         assert self._deadlocks() == 0
 
     def _deadlocks(self) -> int:

@@ -15,7 +15,9 @@ Answer = TypeVar("Answer")
 
 
 @contextmanager
-def waiting(conn: psycopg.Connection, call: Callable[[], Answer], watcher: psycopg.Connection) -> Iterator[Future[Answer]]:
+def waiting(
+    conn: psycopg.Connection, call: Callable[[], Answer], watcher: psycopg.Connection
+) -> Iterator[Future[Answer]]:
     """Run the call, which uses conn, until it waits for a lock or is done; the answer is there after the block."""
     pid = conn.info.backend_pid
     look = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"

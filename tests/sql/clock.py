@@ -1,14 +1,13 @@
 """Time travel: moves everything that is live into the past, so that time seems to have passed.
 
-The engine asks the clock of the database and nothing else, so shifting every time it has noted by the same amount is the
-same as waiting. History (archive, attempts, dead letters, events) stays where it is.
+The engine asks the clock of the database and nothing else, so shifting every time it has noted by the same amount is
+the same as waiting. History (archive, attempts, dead letters, events) stays where it is.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TypeVar
 
 import psycopg
@@ -16,8 +15,9 @@ import psycopg
 Found = TypeVar("Found")
 
 _SHIFTED = """
-update menzil.message set due_at = due_at - %(by)s, created_at = created_at - %(by)s, scheduled_at = scheduled_at - %(by)s,
-    expires_at = expires_at - %(by)s, next_retry_at = next_retry_at - %(by)s, first_leased_at = first_leased_at - %(by)s;
+update menzil.message set due_at = due_at - %(by)s, created_at = created_at - %(by)s,
+    scheduled_at = scheduled_at - %(by)s, expires_at = expires_at - %(by)s,
+    next_retry_at = next_retry_at - %(by)s, first_leased_at = first_leased_at - %(by)s;
 update menzil.ready set due_at = due_at - %(by)s, expires_at = expires_at - %(by)s;
 update menzil.scheduled set due_at = due_at - %(by)s, expires_at = expires_at - %(by)s;
 update menzil.lease set leased_at = leased_at - %(by)s, unlock_at = unlock_at - %(by)s;
@@ -52,11 +52,3 @@ def until(look: Callable[[], Found], seconds: float = 10) -> Found:
         assert time.monotonic() < deadline, "nothing came in time"
         time.sleep(0.005)
     return found
-
-
-@contextmanager
-def measured(conn: psycopg.Connection) -> Iterator[list[object]]:
-    """The clock of the database before and after what is done inside."""
-    between = [conn.execute("select clock_timestamp()").fetchone()[0]]
-    yield between
-    between.append(conn.execute("select clock_timestamp()").fetchone()[0])

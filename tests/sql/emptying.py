@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import psycopg
 
-
 _EMPTY = """
 do $$
 declare
   v_row record;
+  v_now timestamp := date_trunc('month', now() at time zone 'UTC');
 begin
   for v_row in
     select c.relname from pg_class c
-     where c.relnamespace = 'menzil'::regnamespace and c.relkind = 'r' and c.relispartition and c.relname ~ '^archive_[0-9]'
-       and c.relname not in (select 'archive_' || to_char((date_trunc('month', now() at time zone 'UTC') + n * interval '1 month'), 'YYYY_MM')
+     where c.relnamespace = 'menzil'::regnamespace and c.relkind = 'r' and c.relname ~ '^archive_[0-9]'
+       and c.relname not in (select to_char(v_now + n * interval '1 month', '"archive"_YYYY_MM')
                                from generate_series(0, 3) n)
   loop
     execute format('drop table menzil.%I', v_row.relname);
   end loop;
-  delete from menzil.archive_month where to_regclass('menzil.archive_' || to_char(month_start at time zone 'UTC', 'YYYY_MM')) is null;
+  delete from menzil.archive_month
+   where to_regclass(to_char(month_start at time zone 'UTC', '"menzil.archive"_YYYY_MM')) is null;
   for v_row in
     select c.relname from pg_class c
      where c.relnamespace = 'menzil'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+       -- Written by the installer and by nobody else.
        and c.relname not in ('migration', 'installed_code', 'installed_object', 'archive_month')
-     order by c.relname <> 'endpoint_secret' and c.relname <> 'schedule_slot'
+     order by c.relname not in ('endpoint_secret', 'schedule_slot')   -- these two refer to others
   loop
     execute format('delete from menzil.%I', v_row.relname);
   end loop;
@@ -39,4 +41,5 @@ end $$
 
 
 def empty(conn: psycopg.Connection) -> None:
+    """Empty every table of the schema."""
     conn.execute(_EMPTY)

@@ -146,6 +146,12 @@ def test_a_purged_channel_goes_on(queue: Queue) -> None:
     assert sorted(taken) == sent
 
 
+def test_a_large_channel_is_purged_whole(queue: Queue) -> None:
+    queue.one("select menzil.send_batch('work', array_fill('1'::jsonb, array[10050]))")
+    assert queue.call("channel_purge", "work") == 10_050
+    assert queue.one("select count(*) from menzil.queue") == 0
+
+
 def test_a_purge_makes_room(queue: Queue) -> None:
     queue.call("channel_set", "work", p_max_size=5)
     queue.send_batch("work", 5)

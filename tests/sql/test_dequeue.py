@@ -106,8 +106,8 @@ def test_the_worker_leaves_its_name(queue: Queue) -> None:
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_a_snapshot_that_cannot_see_new_messages_is_refused(queue: Queue, level: str) -> None:
     queue.send()
-    with pytest.raises(psycopg.errors.ActiveSqlTransaction), queue.conn.transaction():
-        queue.conn.execute(f"set transaction isolation level {level}")
+    queue.conn.execute(f"set default_transaction_isolation = '{level}'")
+    with pytest.raises(psycopg.errors.ActiveSqlTransaction):
         queue.dequeue()
 
 
@@ -127,6 +127,27 @@ def test_a_consumer_with_an_open_transaction_does_not_stop_another_channel(queue
     assert len(slow.dequeue()) == 1
     sent = queue.send("other")
     assert queue.lease().id == sent
+
+
+def test_no_call_leaves_anything_behind_in_its_session(queue: Queue) -> None:
+    def state() -> tuple[object, ...]:
+        settings = queue.all("select name, setting from pg_settings order by name")
+        locks = queue.one("select count(*) from pg_locks where pid = pg_backend_pid() and locktype = 'advisory'")
+        return settings, locks, queue.one("select pg_my_temp_schema()"), queue.all("select pg_listening_channels()")
+
+    before = state()
+    queue.call("channel_set", "narrow", 1, 10, 10, 10)
+    for channel in ("work", "narrow"):
+        queue.send(channel, ordering_key="k", idempotency_key="i")
+        queue.send(channel, scheduled_at="2099-01-01")
+        queue.send_batch(channel, 3)
+        queue.defer(queue.lease([channel]))
+    for message in queue.dequeue(10):
+        queue.fail(message)
+    queue.call("channel_purge", "work")
+    queue.call("enable_fast_mode")
+    queue.call("maintain")
+    assert state() == before
 
 
 def test_attempts_only_grow(queue: Queue) -> None:

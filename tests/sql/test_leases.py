@@ -1,4 +1,4 @@
-"""Leases: (id, attempt) is the token; who lost it may not settle, who is alive may extend it, what is lost comes back."""
+"""Leases: (id, attempt) is the token. Who lost it may not settle, who lives may extend it, what is lost comes back."""
 
 from __future__ import annotations
 
@@ -148,8 +148,8 @@ def test_a_lease_extended_many_times_stays_on_watch(queue: Queue) -> None:
         assert queue.call("recover_stale_messages") == 0
         assert queue.dequeue() == []
     pass_time(queue.conn, 2)
-    assert (message := queue.lease()).num_attempts == 2
-    assert message.id == sent
+    message = queue.lease()
+    assert (message.id, message.num_attempts) == (sent, 2)
 
 
 def test_a_heartbeat_for_many_says_which_are_lost(queue: Queue) -> None:

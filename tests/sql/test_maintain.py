@@ -80,7 +80,12 @@ def test_an_idle_queue_is_clean(queue: Queue) -> None:
         for table in ("message", "ready", "scheduled", "key_queue", "lease", "lease_batch", "arrival", "used_key")
     }
     assert left == dict.fromkeys(left, 0)
-    assert queue.one("select in_flight from menzil.gate g join menzil.channel c on c.id = g.channel_id where name = 'narrow'") == 0
+    assert (
+        queue.one(
+            "select in_flight from menzil.gate g join menzil.channel c on c.id = g.channel_id where name = 'narrow'"
+        )
+        == 0
+    )
     assert queue.one("select coalesce(sum(change), 0) from menzil.size_change") == 0
     assert queue.one("select count(*) from menzil.archive where status = 'completed'") == 80
 

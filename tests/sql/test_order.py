@@ -107,7 +107,7 @@ def test_priority_goes_before_due_time(queue: Queue) -> None:
 
 def test_future_messages_of_high_priority_hold_up_nobody(queue: Queue) -> None:
     queue.conn.execute(
-        """select menzil.send_with_options('work', '{}', p_priority := n % 11, p_scheduled_at := now() + interval '1 hour')
+        """select menzil.send_with_options('work', '{}', n % 11, p_scheduled_at := now() + interval '1 hour')
              from generate_series(1, 300) n"""
     )
     sent = queue.send()

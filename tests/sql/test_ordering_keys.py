@@ -160,6 +160,19 @@ def test_a_dead_head_holds_the_rest_when_the_channel_says_so(queue: Queue) -> No
     assert queue.status(dead).status == "failed"
 
 
+def test_a_head_that_dies_of_lost_leases_holds_the_rest_too(queue: Queue) -> None:
+    queue.call("channel_set", "work", p_on_dead="block")
+    queue.call("set_setting", "default_max_retries", "0")
+    dead, second = keyed(queue, 2)
+    queue.lease()
+    pass_time(queue.conn, 61)
+    assert queue.dequeue(10) == []
+    assert queue.status(dead).status == "failed"
+    assert queue.call("message_cancel", dead) is True
+    assert queue.call("message_cancel", dead) is False
+    assert queue.lease().id == second
+
+
 def test_a_message_without_a_key_blocks_nothing_when_it_dies(queue: Queue) -> None:
     queue.call("channel_set", "work", p_on_dead="block")
     queue.send()

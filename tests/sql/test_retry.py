@@ -90,10 +90,10 @@ def test_the_other_side_may_say_when_to_try_again(queue: Queue, after: str, seco
     assert queue.status(sent).next_retry_at - failed_at == timedelta(seconds=seconds)
 
 
-def test_a_wait_may_be_given_in_seconds(queue: Queue) -> None:
+def test_a_wait_may_be_a_fraction_of_a_second_more(queue: Queue) -> None:
     sent = queue.send()
     message = queue.lease()
-    assert queue.one("select menzil.message_fail(%s, 1, 'no', 2.5)", message.id) == "retry"
+    assert queue.one("select menzil.message_fail(%s, 1, 'no', make_interval(secs => 2.5))", message.id) == "retry"
     failed_at = queue.one("select ended_at from menzil.attempts")
     assert queue.status(sent).next_retry_at - failed_at == timedelta(seconds=2.5)
 
@@ -210,8 +210,9 @@ def test_messages_that_died_together_are_listed_in_the_order_they_were_sent(queu
     sent = queue.send_batch("work", 4)
     taken = queue.dequeue(4)[::-1]
     queue.all(
-        "select * from menzil.message_fail(%s::bigint[], array[1, 1, 1, 1]::bigint[], array_fill('[PERMANENT]'::text, array[4]))",
+        "select * from menzil.message_fail(%s::bigint[], array[1, 1, 1, 1]::bigint[], %s)",
         ids(taken),
+        ["[PERMANENT]"] * 4,
     )
     assert [row.original_message_id for row in queue.all("select * from menzil.dlq order by id")] == sent
 

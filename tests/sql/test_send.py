@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 from psycopg.types.json import Jsonb
@@ -76,8 +76,8 @@ def test_a_lower_id_that_commits_late_is_delivered_too(queue: Queue, connect) ->
 
 
 def test_every_option_travels_with_the_message(queue: Queue) -> None:
-    correlation, expires = uuid.uuid4(), datetime.now(timezone.utc) + timedelta(hours=1)
-    scheduled = datetime.now(timezone.utc) - timedelta(seconds=1)
+    correlation, expires = uuid.uuid4(), datetime.now(UTC) + timedelta(hours=1)
+    scheduled = datetime.now(UTC) - timedelta(seconds=1)
     sent = queue.send(
         payload={"a": 1},
         priority=7,
@@ -101,7 +101,9 @@ def test_every_option_travels_with_the_message(queue: Queue) -> None:
 
 
 def test_options_may_be_given_by_position(queue: Queue) -> None:
-    given = "'work', '{}'::jsonb, 3, null, 'key', '550e8400-e29b-41d4-a716-446655440000'::uuid, null, 'order', '{}', '{}'"
+    given = (
+        "'work', '{}'::jsonb, 3, null, 'key', '550e8400-e29b-41d4-a716-446655440000'::uuid, null, 'order', '{}', '{}'"
+    )
     sent = queue.one(f"select menzil.send_with_options({given})")
     row = queue.one("select id, priority, idempotency_key, ordering_key, headers, metadata from menzil.queue")
     assert row == (sent, 3, "key", "order", {}, {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -62,7 +62,7 @@ def test_many_messages_go_to_many_channels_in_one_call(queue: Queue) -> None:
 
 
 def test_each_of_many_messages_has_its_own_options(queue: Queue) -> None:
-    later, end = datetime.now(timezone.utc) + timedelta(hours=1), datetime.now(timezone.utc) + timedelta(hours=2)
+    later, end = datetime.now(UTC) + timedelta(hours=1), datetime.now(UTC) + timedelta(hours=2)
     correlation = uuid.uuid4()
     sent = queue.call(
         "send_many",
@@ -87,7 +87,7 @@ def test_each_of_many_messages_has_its_own_options(queue: Queue) -> None:
 
 
 def test_the_same_from_one_json_array(queue: Queue) -> None:
-    end = datetime.now(timezone.utc) + timedelta(hours=2)
+    end = datetime.now(UTC) + timedelta(hours=2)
     correlation = str(uuid.uuid4())
     messages = [
         {
@@ -102,7 +102,9 @@ def test_the_same_from_one_json_array(queue: Queue) -> None:
         {"endpoint": "work", "payload": "text", "metadata": {"m": 1}, "headers": None, "scheduled_at": None},
     ]
     sent = queue.one("select menzil.send_many(%s::jsonb)", Jsonb(messages))
-    columns = "id, payload, priority, idempotency_key, correlation_id::text, expires_at, ordering_key, headers, metadata"
+    columns = (
+        "id, payload, priority, idempotency_key, correlation_id::text, expires_at, ordering_key, headers, metadata"
+    )
     assert queue.all(f"select {columns} from menzil.queue order by id") == [
         (sent[0], {"n": 0}, 9, None, correlation, None, "k", {"X-A": "1"}, None),
         (sent[1], [1], 0, "b", None, end, None, None, None),

@@ -78,7 +78,9 @@ def test_every_way_to_end_makes_room_in_its_channel(queue: Queue, how: str) -> N
         elif how == "cancel":
             queue.call("message_cancel", sent)
         else:
-            queue.conn.execute("update menzil.message set expires_at = now(); update menzil.ready set expires_at = now()")
+            queue.conn.execute(
+                "update menzil.message set expires_at = now(); update menzil.ready set expires_at = now()"
+            )
             assert queue.call("mark_expired_messages") == 1
 
 

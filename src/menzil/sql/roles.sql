@@ -17,7 +17,7 @@ declare
   v_views jsonb := '{
     "menzil_admin":    ["queue", "dlq", "archive", "endpoints", "channels", "event_log", "attempts", "settings", "schedules"],
     "menzil_worker":   ["channels", "endpoints", "settings"],
-    "menzil_monitor":  ["channels", "endpoints", "settings", "schedules", "event_log"],
+    "menzil_monitor":  ["channels", "endpoints", "settings", "event_log"],
     "menzil_pipeline": ["queue", "dlq", "archive", "attempts", "event_log"]}';
 begin
   -- New functions are executable by PUBLIC unless taken away.
@@ -49,6 +49,12 @@ begin
     for v_row in select e.name from jsonb_array_elements_text(coalesce(v_views -> v_role, '[]')) e(name) loop
       execute format('grant select on menzil.%I to %I', v_row.name, v_role);
     end loop;
+    if v_role = 'menzil_monitor' then   -- counts and times, no payload
+      for v_row in select a.attname as name from pg_attribute a where a.attrelid = 'menzil.schedules'::regclass and a.attnum > 0
+                      and not a.attisdropped and a.attname not in ('payload', 'headers', 'metadata') loop
+        execute format('grant select (%I) on menzil.schedules to %I', v_row.name, v_role);
+      end loop;
+    end if;
     if v_role = 'menzil_admin' then
       execute format('grant update (retry_policy) on menzil.endpoints to %I', v_role);
     end if;

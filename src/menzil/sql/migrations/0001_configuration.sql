@@ -22,6 +22,7 @@ create table menzil.channel (
 );
 -- A dropped channel keeps its row: a message sent by a transaction that was still open is drained, never orphaned.
 create unique index channel_name on menzil.channel (name) where dropped_at is null;
+create index channel_ever_named on menzil.channel (name);
 create index channel_released on menzil.channel (id) where released_at is not null and dropped_at is null;
 
 create table menzil.endpoint_secret (

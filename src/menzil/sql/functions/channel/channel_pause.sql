@@ -48,6 +48,7 @@ declare
   v_ids bigint[];
   v_total bigint := 0;
 begin
+  perform menzil._tell_withdrawal();
   loop
     v_ids := array(select q.id from (
       (select r.id from menzil.ready r where r.channel_id = v_channel.id limit 10000)

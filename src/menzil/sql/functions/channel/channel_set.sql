@@ -22,7 +22,7 @@ begin
   elsif p_release_interval_ms not between 0 and 86400000 or p_release_count < 1 then
     perform menzil._refuse_value('The release interval must be 0 ms to a day and the release count at least 1.', 'Use an interval of 0 for no rate limit.');
   elsif p_on_dead not in ('continue', 'block') then
-    perform menzil._refuse_value(format('%s is not a choice for dead letters.', quote_literal(left(p_on_dead, 100))), 'Use ''continue'' or ''block''.');
+    perform menzil._refuse_value(format('%s is not a choice for dead letters.', quote_literal(menzil._shown(p_on_dead))), 'Use ''continue'' or ''block''.');
   end if;
   loop
     select c.* into v_old from menzil.channel c where c.name = p_name and c.dropped_at is null for update;

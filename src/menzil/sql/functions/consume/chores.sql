@@ -7,7 +7,7 @@ begin
     perform menzil.schedule_fire_due(100);
   end if;
   if exists (select 1 from menzil.message m where m.expires_at <= p_now) then
-    perform menzil.mark_expired_messages(500);
+    perform menzil._expire_messages(p_now, 500);
   end if;
   perform menzil._truncate_arrivals(p_now);
   perform menzil._rewrite_lanes();

@@ -26,7 +26,7 @@ declare
 begin
   v_only := menzil._check_dequeue(p_lock_ms, p_limit, p_channels);
   perform menzil._tend(v_now);
-  loop
+  for v_round in 1 .. 1000 loop
     -- First statement: lock lanes whose turn it is. Later ones: a new snapshot that sees all committed before the locks.
     v_turn := menzil._take_turns(v_from, clock_timestamp(), v_width, v_left, v_only);
     if v_turn.rank is null then

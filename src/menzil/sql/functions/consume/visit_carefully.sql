@@ -8,19 +8,18 @@ language plpgsql as $$
 declare
   v_found record;
   v_held record;
-  v_last integer;
+  v_due timestamptz;
+  v_id bigint;
+  v_more boolean;
+  v_many boolean;
 begin
   select array_agg(q.at) as ats, array_agg(q.due_at) as dues, array_agg(q.id) as ids into v_found
     from (select r.ctid as at, r.due_at, r.id from menzil.ready r
            where r.channel_id = p_channel and r.rank = p_rank and (r.due_at, r.id) >= (p_low_due, p_low_id)
            order by r.due_at, r.id limit p_room + 1 for update skip locked) q;
-  v_last := cardinality(v_found.ids);
-  select array_agg(r.due_at order by r.due_at, r.id) as dues, array_agg(r.id order by r.due_at, r.id) as ids into v_held
-    from (select r.due_at, r.id from menzil.ready r
-           where r.channel_id = p_channel and r.rank = p_rank and (r.due_at, r.id) >= (p_low_due, p_low_id)
-             and (v_last is null or (r.due_at, r.id) < (v_found.dues[v_last], v_found.ids[v_last]))
-           order by r.due_at, r.id limit 10000) r
-   where v_last is null or r.id <> all (v_found.ids);
+  v_due := v_found.dues[cardinality(v_found.ids)];
+  v_id := v_found.ids[cardinality(v_found.ids)];
+  v_more := cardinality(v_found.ids) > p_room;
   with gone as materialized (
     delete from menzil.ready r where r.ctid = any (v_found.ats[1 : p_room])
     returning r.id, r.attempts, r.ordering_key, (r.expires_at <= p_now) is true as late
@@ -29,19 +28,26 @@ begin
       select g.id, p_channel, g.attempts + 1, p_now, p_unlock, p_epoch, g.ordering_key, p_worker from gone g where not g.late
   )
   select count(*) filter (where not g.late), array_agg(g.id) filter (where g.late) into leased, expired from gone g;
+  -- What is still there below the new head is held by somebody. Too many to remember one by one: the scan stays where it was.
+  select array_agg(h.due_at) as dues, array_agg(h.id) as ids into v_held
+    from (select r.due_at, r.id from menzil.ready r
+           where r.channel_id = p_channel and r.rank = p_rank and (r.due_at, r.id) >= (p_low_due, p_low_id)
+             and (v_id is null or (r.due_at, r.id) < (v_due, v_id))
+           order by r.due_at, r.id limit 101) h;
+  v_many := cardinality(v_held.ids) > 100;
   update menzil.lane l set
-      low_due = case when (v_found.dues[v_last], v_found.ids[v_last]) < (l.head_due, l.head_id) then v_found.dues[v_last] else l.head_due end,
-      low_id = case when (v_found.dues[v_last], v_found.ids[v_last]) < (l.head_due, l.head_id) then v_found.ids[v_last] else l.head_id end,
-      head_due = coalesce(v_found.dues[v_last], l.head_due),
-      head_id = coalesce(v_found.ids[v_last], l.head_id),
+      low_due = case when v_many then p_low_due when (v_due, v_id) < (l.head_due, l.head_id) then v_due else l.head_due end,
+      low_id = case when v_many then p_low_id when (v_due, v_id) < (l.head_due, l.head_id) then v_id else l.head_id end,
+      head_due = case when v_many then p_low_due else coalesce(v_due, l.head_due) end,
+      head_id = case when v_many then p_low_id else coalesce(v_id, l.head_id) end,
       early_due = e.dues,
       early_id = e.ids,
-      phase = case when v_last > p_room or e.ids <> '{}' then 1 when v_last > 0 or l.phase = 1 then 2 else 0 end,
-      next_at = case when v_last > p_room then p_now when e.ids <> '{}' then p_now + interval '20 ms'
-                     when v_last > 0 or l.phase = 1 then p_now + interval '3 ms' end
+      phase = case when v_more or v_many or e.ids <> '{}' then 1 when v_id is not null or l.phase = 1 then 2 else 0 end,
+      next_at = case when v_more then p_now when v_many or e.ids <> '{}' then p_now + interval '20 ms'
+                     when v_id is not null or l.phase = 1 then p_now + interval '3 ms' end
     from (select coalesce(array_agg(q.due_at order by q.due_at, q.id), '{}') as dues, coalesce(array_agg(q.id order by q.due_at, q.id), '{}') as ids
             from (select u.due_at, u.id from menzil.lane o cross join unnest(o.early_due, o.early_id) u(due_at, id) where o.ctid = p_lane
-                  union select u.due_at, u.id from unnest(v_held.dues, v_held.ids) u(due_at, id)) q) e
+                  union select u.due_at, u.id from unnest(v_held.dues, v_held.ids) u(due_at, id) where v_many is not true) q) e
    where l.ctid = p_lane;
   ids := nullif(v_found.ids[1 : p_room], '{}');
 end $$;

@@ -17,10 +17,9 @@ begin
       from lane i
       cross join lateral unnest(i.early_due, i.early_id) e(due_at, id)
       cross join lateral (select r.ctid as at, r.due_at, r.id from menzil.ready r
-                           where r.channel_id = i.channel_id and r.rank = p_rank and r.due_at = e.due_at and r.id = e.id offset 0) r
+                           where r.channel_id = i.channel_id and r.rank = p_rank and r.due_at = e.due_at and r.id = e.id for update skip locked offset 0) r
   ), gone as materialized (
-    delete from menzil.ready r where r.ctid = any (array(
-      select c.ctid from menzil.ready c where c.ctid = any (array(select f.at from found f where f.n <= f.room)) for update skip locked))
+    delete from menzil.ready r where r.ctid = any (array(select f.at from found f where f.n <= f.room))
     returning r.id, r.channel_id, r.attempts, r.ordering_key, (r.expires_at <= p_now) is true as late
   ), into_lease as (
     insert into menzil.lease (id, channel_id, attempt, leased_at, unlock_at, epoch, ordering_key, worker)
@@ -30,8 +29,11 @@ begin
   ), moved as (
     update menzil.lane l set early_due = coalesce(h.early_due, '{}'), early_id = coalesce(h.early_id, '{}')
       from lane i
-      left join (select f.turn, array_agg(f.due_at order by f.n) as early_due, array_agg(f.id order by f.n) as early_id
-                   from found f where f.n > f.room or f.id not in (select g.id from gone g) group by f.turn) h on h.turn = i.turn
+      left join (select i.turn, array_agg(e.due_at order by e.due_at, e.id) as early_due, array_agg(e.id order by e.due_at, e.id) as early_id
+                   from lane i cross join lateral unnest(i.early_due, i.early_id) e(due_at, id)
+                  where e.id not in (select g.id from gone g)
+                    and exists (select 1 from menzil.ready r where r.channel_id = i.channel_id and r.rank = p_rank and r.due_at = e.due_at and r.id = e.id)
+                  group by i.turn) h on h.turn = i.turn
      where l.ctid = i.at and l.early_id <> '{}'
     returning i.turn, l.ctid as at
   )

@@ -10,7 +10,7 @@ begin
   end if;
   for v_name, v_value in select h.key, h.value from jsonb_each(p_headers) h loop
     if v_name !~ '^[A-Za-z0-9!#$%&''*+.^_`|~-]{1,255}$' then
-      perform menzil._refuse_value(format('%s is not a header name.', quote_literal(left(v_name, 100))), 'Use letters, digits and dashes.');
+      perform menzil._refuse_value(format('%s is not a header name.', quote_literal(menzil._shown(v_name))), 'Use letters, digits and dashes.');
     elsif jsonb_typeof(v_value) <> 'string' or v_value #>> '{}' ~ '[[:cntrl:]]' or octet_length(v_value #>> '{}') > 8192 then
       perform menzil._refuse_value(format('The value of header %s must be one line of text of at most 8192 bytes.', quote_literal(v_name)),
         'Pass a string without line breaks.');

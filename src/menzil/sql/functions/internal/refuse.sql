@@ -1,3 +1,8 @@
+-- A value from outside as it may stand in a message: one line, not endless.
+create or replace function menzil._shown(p_value text) returns text
+language sql immutable parallel safe
+return left(regexp_replace(p_value, '[[:cntrl:]]', ' ', 'g'), 200);
+
 -- The refusals that more than one function gives, each worded once.
 create or replace function menzil._refuse_unknown(p_name text) returns void
 language plpgsql as $$
@@ -6,7 +11,7 @@ begin
     raise exception using errcode = '22004', message = 'A channel or endpoint name is needed, NULL was given.',
       hint = 'Pass the name of the channel or endpoint.';
   end if;
-  raise exception using errcode = '42704', message = format('There is no channel or endpoint named %s.', quote_literal(left(p_name, 200))),
+  raise exception using errcode = '42704', message = format('There is no channel or endpoint named %s.', quote_literal(menzil._shown(p_name))),
     hint = 'Create it with menzil.channel_set(name) or menzil.create_endpoint(name, protocol, config).';
 end $$;
 
@@ -43,7 +48,7 @@ end $$;
 create or replace function menzil._refuse_conflict(p_key text) returns void
 language plpgsql as $$
 begin
-  raise exception using errcode = '23505', message = format('Idempotency key ''%s'' conflict: same key with different payload', left(p_key, 200)),
+  raise exception using errcode = '23505', message = format('Idempotency key ''%s'' conflict: same key with different payload', menzil._shown(p_key)),
     hint = 'Use a new key for a new payload, or send the first payload again.';
 end $$;
 
@@ -54,4 +59,15 @@ begin
     perform menzil._refuse_null('A priority');
   end if;
   perform menzil._refuse_value(format('Priority %s is out of range, it must be 0 to 10.', p_priority), 'Use 0 for normal work and up to 10 for urgent work.');
+end $$;
+
+-- The limit of a janitor's round or a list.
+create or replace function menzil._check_limit(p_limit integer, p_most integer) returns void
+language plpgsql as $$
+begin
+  if p_limit is null then
+    perform menzil._refuse_null('A limit');
+  elsif p_limit not between 1 and p_most then
+    perform menzil._refuse_value(format('A limit of %s is out of range, it must be 1 to %s.', p_limit, p_most), 'Call several times for more.');
+  end if;
 end $$;

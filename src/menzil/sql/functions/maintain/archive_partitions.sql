@@ -59,7 +59,9 @@ create or replace function menzil.maintain_archive_partitions(p_months_ahead int
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp as $$
 begin
-  if p_months_ahead is null or p_months_ahead not between 0 and 120 then
+  if p_months_ahead is null then
+    perform menzil._refuse_null('A number of months');
+  elsif p_months_ahead not between 0 and 120 then
     perform menzil._refuse_value('Months ahead must be 0 to 120.', 'Use 3.');
   end if;
   return menzil._ensure_archive_months(clock_timestamp(), p_months_ahead);

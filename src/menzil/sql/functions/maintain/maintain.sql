@@ -6,13 +6,20 @@ create or replace function menzil.mark_expired_messages(p_limit integer default 
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
 set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+begin
+  perform menzil._check_limit(p_limit, 1000000);
+  perform menzil._tell_withdrawal();
+  return menzil._expire_messages(clock_timestamp(), p_limit);
+end $$;
+
+create or replace function menzil._expire_messages(p_now timestamptz, p_limit integer) returns integer
+language plpgsql as $$
 declare
-  v_now timestamptz := clock_timestamp();
   v_ids bigint[];
 begin
-  v_ids := array(select m.id from menzil.message m where m.expires_at <= v_now order by m.expires_at limit p_limit);
+  v_ids := array(select m.id from menzil.message m where m.expires_at <= p_now order by m.expires_at limit p_limit);
   v_ids := menzil._withdraw(v_ids, false);
-  perform menzil._end_messages(v_ids, 'expired', v_now);
+  perform menzil._end_messages(v_ids, 'expired', p_now);
   return cardinality(v_ids);
 end $$;
 
@@ -22,6 +29,7 @@ language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
+  perform menzil._check_limit(p_limit, 1000000);
   return menzil._recover(clock_timestamp(), '-infinity', p_limit);
 end $$;
 
@@ -34,6 +42,7 @@ declare
   v_now timestamptz := clock_timestamp();   -- a volatile clock would be a filter, not an index condition
   v_count integer;
 begin
+  perform menzil._check_limit(p_limit, 1000000);
   delete from menzil.used_key k where k.ctid = any (array(
     select u.ctid from menzil.used_key u where u.until_at <= v_now order by u.until_at limit p_limit for update skip locked));
   get diagnostics v_count = row_count;

@@ -8,6 +8,7 @@ declare
   v_now timestamptz := clock_timestamp();
   v_dead menzil.dead_letter;
 begin
+  perform menzil._tell_withdrawal();
   if menzil._withdraw(array[p_id], true) <> '{}' then
     perform menzil._end_messages(array[p_id], 'cancelled', v_now);
     return true;

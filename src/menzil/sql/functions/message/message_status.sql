@@ -30,9 +30,7 @@ declare
   v_channel menzil.channel := menzil._channel_for(p_channel);
   v_now timestamptz := clock_timestamp();
 begin
-  if p_limit is null or p_limit not between 1 and 10000 then
-    perform menzil._refuse_value('A limit must be 1 to 10000.', 'Peek at fewer messages.');
-  end if;
+  perform menzil._check_limit(p_limit, 10000);
   return query
     select m.id, v_channel.name, m.content, m.payload, m.state, m.attempts, m.headers, m.correlation_id, m.metadata, m.ordering_key,
            10 - m.rank, m.retry_count, m.created_at, m.scheduled_at, m.expires_at

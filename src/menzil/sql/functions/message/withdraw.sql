@@ -1,5 +1,5 @@
--- Takes waiting messages out of wherever they wait and returns those it got. With p_wait it waits for a consumer that is
--- just moving or taking one, and looks again; without, such a one is left alone.
+-- Takes waiting messages out of wherever they wait and returns those it got. One that a consumer is just leasing is left
+-- alone; with p_wait, one that a consumer is just moving is waited for and sought where it went.
 create or replace function menzil._withdraw(p_ids bigint[], p_wait boolean) returns bigint[]
 language plpgsql as $$
 declare
@@ -7,17 +7,12 @@ declare
   v_got bigint[];
   v_ids bigint[] := '{}';
 begin
-  if p_wait then
-    -- Consumers must not wait for this transaction, however long it stays open: it tells them to look out.
-    perform setval('menzil.withdrawn_at', menzil._microseconds(clock_timestamp()));
-  end if;
   for v_round in 1 .. case when p_wait then 5 else 1 end loop
     if p_wait then
       perform 1 from unnest(v_rest) u(id)
         cross join lateral (select m.* from menzil.message m where m.id = u.id offset 0) m
         cross join lateral (
-          select 1 from (select 1 from menzil.ready r where r.channel_id = m.channel_id and r.rank = m.rank and r.due_at = m.due_at and r.id = m.id for update) a
-          union all select 1 from (select 1 from menzil.scheduled s where s.due_at = m.due_at and s.id = m.id for update) b
+          select 1 from (select 1 from menzil.scheduled s where s.due_at = m.due_at and s.id = m.id for update) b
           union all select 1 from (select 1 from menzil.key_queue k where k.channel_id = m.channel_id and k.ordering_key = m.ordering_key
                                       and k.place = 1 and k.id = m.id for update) c offset 0) w;
     end if;
@@ -52,4 +47,11 @@ begin
     exit when v_rest = '{}';
   end loop;
   return v_ids;
+end $$;
+
+-- Consumers must not wait for a transaction that withdraws messages, however long it stays open: they are told to look out.
+create or replace function menzil._tell_withdrawal() returns void
+language plpgsql as $$
+begin
+  perform setval('menzil.withdrawn_at', menzil._microseconds(clock_timestamp()));
 end $$;

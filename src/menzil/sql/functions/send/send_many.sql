@@ -96,7 +96,7 @@ begin
                     else menzil._holder_of_key(p_channels[i], v_keys[i], p_hashes[i]) end;
     if v_other is null and not v_live then
       raise exception using errcode = '40001', message = format('The message with idempotency key %s ended while it was looked at.',
-        quote_literal(left(v_keys[i], 200))), hint = 'Try again.';
+        quote_literal(menzil._shown(v_keys[i]))), hint = 'Try again.';
     elsif v_other is not null then
       delete from menzil.message m where m.id = p_ids[i];
       v_ids[i] := v_other;

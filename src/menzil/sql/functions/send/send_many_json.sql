@@ -3,7 +3,7 @@ create or replace function menzil.send_many(p_messages jsonb) returns bigint[]
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp as $$
 declare
-  v_ids bigint[];
+  v_many record;
   v_wrong text;
 begin
   if p_messages is null then
@@ -15,24 +15,25 @@ begin
    where k.key not in ('endpoint', 'channel', 'payload', 'priority', 'scheduled_at', 'idempotency_key', 'correlation_id', 'expires_at',
                        'ordering_key', 'headers', 'metadata') limit 1;
   if found then
-    perform menzil._refuse_value(format('A message has no option %s.', quote_literal(left(v_wrong, 100))),
+    perform menzil._refuse_value(format('A message has no option %s.', quote_literal(menzil._shown(v_wrong))),
       'Use endpoint, payload, priority, scheduled_at, idempotency_key, correlation_id, expires_at, ordering_key, headers, metadata.');
   end if;
-  begin
-    select menzil.send_many(
-        coalesce(array_agg(coalesce(m.o ->> 'endpoint', m.o ->> 'channel') order by m.n), '{}'),
-        coalesce(array_agg(m.o -> 'payload' order by m.n), '{}'),
-        array_agg((m.o ->> 'priority')::integer order by m.n),
-        array_agg((m.o ->> 'scheduled_at')::timestamptz order by m.n),
-        array_agg(m.o ->> 'idempotency_key' order by m.n),
-        array_agg((m.o ->> 'correlation_id')::uuid order by m.n),
-        array_agg((m.o ->> 'expires_at')::timestamptz order by m.n),
-        array_agg(m.o ->> 'ordering_key' order by m.n),
-        array_agg(nullif(m.o -> 'headers', 'null') order by m.n),
-        array_agg(nullif(m.o -> 'metadata', 'null') order by m.n))
-      into v_ids from jsonb_array_elements(p_messages) with ordinality m(o, n);
-  exception when invalid_text_representation or invalid_datetime_format or datetime_field_overflow or numeric_value_out_of_range then
-    perform menzil._refuse_value(format('An option has the wrong type: %s.', sqlerrm), 'Give priority a whole number, times as ISO 8601, ids as UUID.');
+  begin   -- only reads: the sends below run in no subtransaction
+    select coalesce(array_agg(coalesce(m.o ->> 'endpoint', m.o ->> 'channel') order by m.n), '{}') as names,
+           coalesce(array_agg(m.o -> 'payload' order by m.n), '{}') as payloads,
+           array_agg((m.o ->> 'priority')::integer order by m.n) as priorities,
+           array_agg((m.o ->> 'scheduled_at')::timestamptz order by m.n) as scheduled_ats,
+           array_agg(m.o ->> 'idempotency_key' order by m.n) as idempotency_keys,
+           array_agg((m.o ->> 'correlation_id')::uuid order by m.n) as correlation_ids,
+           array_agg((m.o ->> 'expires_at')::timestamptz order by m.n) as expires_ats,
+           array_agg(m.o ->> 'ordering_key' order by m.n) as ordering_keys,
+           array_agg(nullif(m.o -> 'headers', 'null') order by m.n) as headers,
+           array_agg(nullif(m.o -> 'metadata', 'null') order by m.n) as metadatas
+      into v_many from jsonb_array_elements(p_messages) with ordinality m(o, n);
+  exception when data_exception then
+    perform menzil._refuse_value(format('An option has the wrong type: %s.', menzil._shown(sqlerrm)),
+      'Give priority a whole number, times as ISO 8601, ids as UUID.');
   end;
-  return v_ids;
+  return menzil.send_many(v_many.names, v_many.payloads, v_many.priorities, v_many.scheduled_ats, v_many.idempotency_keys, v_many.correlation_ids,
+    v_many.expires_ats, v_many.ordering_keys, v_many.headers, v_many.metadatas);
 end $$;

@@ -39,6 +39,9 @@ begin
          array_agg(g.idempotency_key) filter (where g.idempotency_key is not null) as used_keys,
          array_agg(g.payload_hash) filter (where g.idempotency_key is not null) as used_hashes
     into v_done from gone g;
+  if v_done.count = 0 then
+    return;
+  end if;
   -- Two settles at the same moment may lose some of this count; the depth is then guessed too high, never too low.
   perform setval('menzil.ended_count', nextval('menzil.ended_count') + v_done.count - 1);
   if v_done.keys is not null and not p_keep_key then
