@@ -101,6 +101,34 @@ def test_cancel_that_begins_while_a_consumer_waits_for_a_channel_does_not_block_
     raise AssertionError("the consumer never got the channel that it waited for")
 
 
+def test_cancel_that_begins_between_the_look_and_the_visit_does_not_block_the_consumer(stage: Stage):
+    first, second = stage.watcher.send_batch("a", 2)
+    stage.sweep()
+    stage.watcher.run("select setval('menzil.withdrawn_at', 0)")
+    stage.watcher.run("""
+        create function public.stop_here() returns trigger language plpgsql as $$
+        begin
+          if current_setting('application_name') = 'stops' then
+            perform pg_advisory_xact_lock(4711);
+          end if;
+          return null;
+        end $$;
+        create trigger stop_here before delete on menzil.ready for each statement execute function public.stop_here()""")
+    consumer, operator, gate = stage.hire(patient=True), stage.hire(patient=True), stage.hire()
+    consumer.run("set application_name = 'stops'")
+    gate.begin()
+    gate.run("select pg_advisory_xact_lock(4711)")
+    taking = stage.start(consumer.dequeue, 2)
+    stage.until_waiting(consumer, for_whom=gate)
+    operator.begin()
+    cancelling = stage.start(operator.cancel, first)
+    poll(lambda: cancelling.done() or stage.waits(operator), "the cancel is done or waits for the consumer")
+    gate.commit()
+    # The cancel stays open, and the consumer comes back all the same.
+    taken = [lease.id for lease in taking.result(timeout=5)]
+    assert taken == ([second] if cancelling.result(timeout=5) else [first, second])
+
+
 @pytest.mark.parametrize("kind", ["plain", "keyed", "scheduled"])
 def test_cancel_gets_a_waiting_message_that_a_dequeue_only_moved(stage: Stage, kind: str):
     """The dequeue takes one message and merely sorts the other: it is waiting before and after, never in flight."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from tests.sql.background import waiting
 from tests.sql.clock import pass_time
@@ -93,9 +94,9 @@ def test_the_retention_can_be_set(queue: Queue) -> None:
     queue.call("set_setting", "idempotency_retention", "60")
     sent = queue.send(idempotency_key="k")
     end(queue)
-    pass_time(queue.conn, 59)
+    pass_time(queue.conn, 40)
     assert queue.send(idempotency_key="k") == sent
-    pass_time(queue.conn, 2)
+    pass_time(queue.conn, 20)
     assert queue.send(idempotency_key="k") > sent
 
 
@@ -155,6 +156,23 @@ def test_an_old_snapshot_cannot_send_a_key_twice(queue: Queue, connect, level: s
         old.send(idempotency_key="live")
     old.conn.rollback()
     assert old.send(idempotency_key="live") == sent
+
+
+@pytest.mark.parametrize("how", ["live", "ended"])
+def test_a_batch_of_an_old_snapshot_cannot_send_a_key_twice(queue: Queue, connect, how: str) -> None:
+    old = Queue(connect(autocommit=False))
+    old.conn.execute("set transaction isolation level repeatable read")
+    old.waiting()
+    sent = queue.send(idempotency_key="k")
+    if how == "ended":
+        end(queue)
+    batch = ("send_many", ["work"] * 2, [Jsonb({})] * 2)
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        old.call(*batch, p_idempotency_keys=["k", "new"])
+    old.conn.rollback()
+    assert old.call(*batch, p_idempotency_keys=["k", "new"])[0] == sent
+    old.conn.commit()
+    assert len(queue.waiting()) == (2 if how == "live" else 1)
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
@@ -226,5 +244,5 @@ def test_a_repeated_send_does_not_take_room(queue: Queue) -> None:
     queue.call("channel_set", "work", p_max_size=5)
     for _ in range(3):
         queue.send(idempotency_key="k")
-        queue.call("send_many", ["work"], [psycopg.types.json.Jsonb({})], p_idempotency_keys=["k"])
+        queue.call("send_many", ["work"], [Jsonb({})], p_idempotency_keys=["k"])
     assert len(queue.send_batch("work", 4)) == 4

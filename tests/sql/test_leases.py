@@ -141,13 +141,13 @@ def test_a_heartbeat_never_shortens_a_lease(queue: Queue) -> None:
 
 def test_a_lease_extended_many_times_stays_on_watch(queue: Queue) -> None:
     sent = queue.send()
-    message = queue.lease(lock_ms=10_000)
+    message = queue.lease(lock_ms=60_000)
     for _ in range(4):
-        queue.heartbeat(message, 10_000)
-        pass_time(queue.conn, 9)
+        queue.heartbeat(message, 60_000)
+        pass_time(queue.conn, 40)
         assert queue.call("recover_stale_messages") == 0
         assert queue.dequeue() == []
-    pass_time(queue.conn, 2)
+    pass_time(queue.conn, 20)
     message = queue.lease()
     assert (message.id, message.num_attempts) == (sent, 2)
 

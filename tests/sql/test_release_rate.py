@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -11,20 +12,22 @@ import pytest
 from tests.sql.clock import pass_time, until
 from tests.sql.queue import Queue, channels, ids
 
+LONG = 600_000_000  # a lease that outlives every test
+
 
 @pytest.fixture
 def slow(queue: Queue) -> Queue:
-    """A channel that releases three in ten seconds."""
-    queue.call("channel_set", "slow", p_release_interval_ms=10_000, p_release_count=3)
+    """A channel that releases three in a hundred seconds."""
+    queue.call("channel_set", "slow", p_release_interval_ms=100_000, p_release_count=3)
     return queue
 
 
 def test_a_batch_takes_no_more_than_the_rate_allows(slow: Queue) -> None:
     sent = slow.send_batch("slow", 10)
-    assert ids(slow.dequeue(10)) == sent[:3]
+    assert ids(slow.dequeue(10, lock_ms=LONG)) == sent[:3]
     assert slow.dequeue(10) == []
-    pass_time(slow.conn, 10)
-    assert ids(slow.dequeue(10, lock_ms=600_000)) == sent[3:6]
+    pass_time(slow.conn, 100)
+    assert ids(slow.dequeue(10, lock_ms=LONG)) == sent[3:6]
 
 
 def test_a_batch_is_filled_up_from_other_channels(slow: Queue) -> None:
@@ -35,31 +38,34 @@ def test_a_batch_is_filled_up_from_other_channels(slow: Queue) -> None:
 
 def test_a_window_may_start_anywhere(slow: Queue) -> None:
     slow.send_batch("slow", 20)
-    assert len(slow.dequeue(1, lock_ms=600_000)) == 1
-    pass_time(slow.conn, 9)
-    assert len(slow.dequeue(10, lock_ms=600_000)) == 2
-    pass_time(slow.conn, 2)
-    # Eleven seconds after the first, but only two after the others.
-    assert len(slow.dequeue(10, lock_ms=600_000)) == 1
+    assert len(slow.dequeue(1, lock_ms=LONG)) == 1
+    pass_time(slow.conn, 80)
+    assert len(slow.dequeue(10, lock_ms=LONG)) == 2
+    pass_time(slow.conn, 30)
+    # A hundred and ten seconds after the first, but only thirty after the others.
+    assert len(slow.dequeue(10, lock_ms=LONG)) == 1
     assert slow.dequeue(10) == []
-    pass_time(slow.conn, 8)
-    assert len(slow.dequeue(10, lock_ms=600_000)) == 2
+    pass_time(slow.conn, 70)
+    assert len(slow.dequeue(10, lock_ms=LONG)) == 2
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_window_ever_holds_more_than_the_rate(slow: Queue, seed: int) -> None:
     chance = random.Random(seed)
     slow.send_batch("slow", 60)
-    now, released = 0.0, []
-    while now < 60:
-        taken = slow.dequeue(chance.choice([1, 1, 2, 5]), lock_ms=600_000)
-        released += [now] * len(taken)
-        step = chance.choice([0.5, 1, 2, 3, 7])
+    passed = timedelta()
+    while passed < timedelta(seconds=600):
+        slow.dequeue(chance.choice([1, 1, 2, 5]), lock_ms=LONG)
+        step = chance.choice([5, 10, 20, 30, 70])
         pass_time(slow.conn, step)
-        now += step
-    for first, fourth in zip(released, released[3:], strict=False):
-        assert fourth - first >= 10 - 0.5, released
+        passed += timedelta(seconds=step)
+    # Leases keep the time they began, moved with everything else.
+    released = [
+        row[0] for row in slow.all("select processing_started_at from menzil.queue where unlock_at is not null")
+    ]
+    released.sort()
     assert len(released) >= 12
+    assert min(fourth - first for first, fourth in zip(released, released[3:], strict=False)) >= timedelta(seconds=100)
 
 
 def test_settling_does_not_speed_up_a_rate(slow: Queue) -> None:
@@ -73,7 +79,7 @@ def test_retries_and_defers_count_as_releases(slow: Queue) -> None:
     for _ in range(3):
         slow.defer(slow.lease())
     assert slow.dequeue(10) == []
-    pass_time(slow.conn, 10)
+    pass_time(slow.conn, 100)
     assert len(slow.dequeue(10)) == 1
 
 
@@ -82,21 +88,21 @@ def test_lost_leases_come_back_at_the_rate(slow: Queue) -> None:
     assert len(slow.dequeue(5, lock_ms=1_000)) == 3
     pass_time(slow.conn, 2)
     assert slow.dequeue(5) == []
-    pass_time(slow.conn, 9)
+    pass_time(slow.conn, 98)
     assert len(until(lambda: slow.dequeue(5))) == 3
 
 
 def test_all_priorities_share_the_rate(slow: Queue) -> None:
     for priority in range(10):
         slow.send("slow", priority=priority)
-    assert [message.priority for message in slow.dequeue(10)] == [9, 8, 7]
-    pass_time(slow.conn, 10)
-    assert [message.priority for message in slow.dequeue(10, lock_ms=600_000)] == [6, 5, 4]
+    assert [message.priority for message in slow.dequeue(10, lock_ms=LONG)] == [9, 8, 7]
+    pass_time(slow.conn, 100)
+    assert [message.priority for message in slow.dequeue(10, lock_ms=LONG)] == [6, 5, 4]
 
 
 def test_a_rate_set_on_a_running_channel_counts_from_then_on(queue: Queue) -> None:
     queue.send_batch("work", 20)
-    assert len(queue.dequeue(5, lock_ms=600_000)) == 5
+    assert len(queue.dequeue(5, lock_ms=LONG)) == 5
     queue.call("channel_set", "work", p_release_interval_ms=10_000, p_release_count=2)
     assert len(queue.dequeue(10)) == 2
     assert queue.dequeue(10) == []
@@ -106,7 +112,7 @@ def test_a_raised_rate_counts_at_once(slow: Queue) -> None:
     slow.send_batch("slow", 20)
     assert len(slow.dequeue(10)) == 3
     assert slow.dequeue(10) == []
-    slow.call("channel_set", "slow", p_release_interval_ms=10_000, p_release_count=5)
+    slow.call("channel_set", "slow", p_release_interval_ms=100_000, p_release_count=5)
     assert len(slow.dequeue(10)) == 2
     assert slow.dequeue(10) == []
     slow.call("channel_set", "slow")
@@ -146,5 +152,5 @@ def test_a_short_interval_is_kept_by_the_real_clock(queue: Queue) -> None:
 def test_many_small_releases_in_one_interval_are_all_counted(queue: Queue) -> None:
     queue.call("channel_set", "wide", p_release_interval_ms=3_600_000, p_release_count=100)
     queue.send_batch("wide", 150)
-    taken = [message for _ in range(150) for message in queue.dequeue(1, lock_ms=600_000_000)]
+    taken = [message for _ in range(150) for message in queue.dequeue(1, lock_ms=LONG)]
     assert len(taken) == 100

@@ -208,6 +208,23 @@ def test_rolled_back_sends_do_not_eat_the_room(queue: Queue) -> None:
     fill(queue, 20)
 
 
+def test_rolled_back_sends_do_not_eat_the_room_while_somebody_is_always_busy(queue: Queue, connect) -> None:
+    limit(queue, 1000)
+    busy = connect(autocommit=False)
+    busy.execute("select pg_current_xact_id()")
+    for _ in range(5):
+        # There is never a moment without an open transaction, but none of them is open for ever.
+        for _ in range(50):
+            with contextlib.suppress(FULL), queue.conn.transaction(force_rollback=True):
+                queue.send_batch("work", 20)
+        next_one = connect(autocommit=False)
+        next_one.execute("select pg_current_xact_id()")
+        busy.commit()
+        busy = next_one
+        queue.one("select pg_current_xact_id()::text")
+    until(lambda: fits(queue), seconds=3)
+
+
 def test_room_comes_back_after_a_drain(queue: Queue) -> None:
     limit(queue, 30)
     for _ in range(4):

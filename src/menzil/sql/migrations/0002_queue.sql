@@ -127,6 +127,7 @@ create table menzil.lane (
   rank        smallint not null,
   phase       smallint not null default 0 check (phase in (0, 1, 2)),  -- 0 idle, 1 active, 2 cooling: looked empty once
   gated       boolean not null default false,        -- its channel's gate has a say
+  name        text not null,                         -- of its channel, which never changes
   head_due    timestamptz not null default '-infinity',   -- lower bound of what is left, after the last visit
   head_id     bigint not null default 0,
   low_due     timestamptz not null default '-infinity',   -- where the next scan starts: the head of the visit before
@@ -163,8 +164,7 @@ create index size_change_channel on menzil.size_change (channel_id);
 create sequence menzil.arrival_mark as bigint minvalue 0 start 0;   -- four block numbers of 15 bits: where folding starts
 create sequence menzil.swept_at as bigint minvalue 0 start 0;       -- microseconds: last look at everything, not only the recent
 create sequence menzil.withdrawn_at as bigint minvalue 0 start 0;   -- microseconds: last cancel, purge or expiry of waiting messages
-create sequence menzil.ended_count as bigint minvalue 0 start 0;    -- messages ended; with message_id an upper bound of the depth
-create sequence menzil.size_offset as bigint minvalue -9223372036854775807 start 0;   -- correction found by the last count
-create sequence menzil.counted_at as bigint minvalue 0 start 0;     -- microseconds: when that was
+create sequence menzil.ended_count as bigint minvalue 0 start 0;    -- messages ended or never committed; with message_id an upper bound of the depth
+create sequence menzil.counted_at as bigint minvalue 0 start 0;     -- microseconds: when the messages were last counted
 create sequence menzil.lane_bytes as bigint minvalue 0 start 0;     -- size of lane after its last rewrite
 create sequence menzil.gate_bytes as bigint minvalue 0 start 0;

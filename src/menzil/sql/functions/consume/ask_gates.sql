@@ -1,8 +1,8 @@
 -- Asks the gates of these locked lanes how many messages each may give, up to its share.
 -- A lane whose gate is shut leaves the line until the gate can open again; one whose gate is in use comes back at once.
 create or replace function menzil._ask_gates(
-  p_lanes tid[], p_channels integer[], p_low_dues timestamptz[], p_low_ids bigint[], p_rooms integer[], p_now timestamptz,
-  out lanes tid[], out channels integer[], out low_dues timestamptz[], out low_ids bigint[], out rooms integer[], out epochs integer[]
+  p_lanes tid[], p_channels integer[], p_names text[], p_low_dues timestamptz[], p_low_ids bigint[], p_rooms integer[], p_now timestamptz,
+  out lanes tid[], out channels integer[], out names text[], out low_dues timestamptz[], out low_ids bigint[], out rooms integer[], out epochs integer[]
 )
 language plpgsql as $$
 #variable_conflict use_column
@@ -28,6 +28,7 @@ begin
     end if;
     lanes := lanes || p_lanes[i];
     channels := channels || p_channels[i];
+    names := names || p_names[i];
     low_dues := low_dues || p_low_dues[i];
     low_ids := low_ids || p_low_ids[i];
     rooms := rooms || least(p_rooms[i], v_room);

@@ -4,7 +4,7 @@
 create or replace function menzil._fold(p_now timestamptz, p_full boolean, p_limit integer default 300) returns integer
 language plpgsql as $$
 declare
-  v_mark bigint := (select m.last_value from menzil.arrival_mark m);
+  v_mark bigint := menzil._register('menzil.arrival_mark');
   v_new_mark bigint := 0;
   v_rows menzil.arrival[] := '{}';
   v_some menzil.arrival[];

@@ -4,28 +4,29 @@ create or replace function menzil._fold_lanes(
 ) returns void
 language plpgsql as $$
 declare
-  v_lane record;
+  v_lanes tid[];
 begin
   -- A lane is born under its gate's lock, so that a limit set meanwhile is not missed.
-  insert into menzil.lane (channel_id, rank, gated)
-    select u.channel_id, u.rank, g.gated
+  insert into menzil.lane (channel_id, rank, gated, name)
+    select u.channel_id, u.rank, g.gated, (select c.name from menzil.channel c where c.id = u.channel_id)
       from (select distinct n.channel_id, n.rank from unnest(p_channel, p_rank) n(channel_id, rank)
-             where not exists (select 1 from menzil.lane l where l.channel_id = n.channel_id and l.rank = n.rank)) u
+             where (select 1 from menzil.lane l where l.channel_id = n.channel_id and l.rank = n.rank) is null) u
       cross join lateral (select g.paused or g.max_concurrency is not null or g.release_interval_ms > 0 as gated from menzil.gate g
                            where g.channel_id = u.channel_id for update skip locked offset 0) g
     on conflict do nothing;
-  select array_agg(q.channel_id) as channels, array_agg(q.rank) as ranks, array_agg(l.at) as lanes into v_lane
-    from (select distinct n.channel_id, n.rank from unnest(p_channel, p_rank) n(channel_id, rank)) q
-    left join lateral (select l.ctid as at from menzil.lane l where l.channel_id = q.channel_id and l.rank = q.rank for update skip locked offset 0) l on true;
+  -- One entry per lane, sorted; (0,0) is no place, it stands for a lane that somebody else holds.
+  v_lanes := array(select coalesce(l.at, '(0,0)')
+                     from (select distinct n.channel_id, n.rank from unnest(p_channel, p_rank) n(channel_id, rank)) q
+                     left join lateral (select l.ctid as at from menzil.lane l where l.channel_id = q.channel_id and l.rank = q.rank
+                                           for update skip locked offset 0) l on true
+                    order by q.channel_id, q.rank);
 
-  with place as materialized (
-    select u.channel_id, u.rank, array_agg(u.due_at) as dues, array_agg(u.id) as ids, array_agg(u.span) as spans
-      from unnest(p_channel, p_rank, p_due, p_id, p_span) u(channel_id, rank, due_at, id, span) group by u.channel_id, u.rank
-  ), lane as materialized (
-    -- Both sides are sorted and unique: the n-th of one belongs to the n-th of the other.
-    select p.*, m.at from (select q.*, row_number() over (order by q.channel_id, q.rank) as n from place q) p
-      join unnest(array(select u.at from unnest(v_lane.channels, v_lane.ranks, v_lane.lanes) u(channel_id, rank, at) order by u.channel_id, u.rank))
-           with ordinality m(at, n) on m.n = p.n
+  with lane as materialized (
+    -- The n-th group of places belongs to the n-th lane.
+    select p.*, nullif(v_lanes[p.n], '(0,0)') as at
+      from (select u.channel_id, u.rank, array_agg(u.due_at) as dues, array_agg(u.id) as ids, array_agg(u.span) as spans,
+                   row_number() over (order by u.channel_id, u.rank) as n
+              from unnest(p_channel, p_rank, p_due, p_id, p_span) u(channel_id, rank, due_at, id, span) group by u.channel_id, u.rank) p
   ), put_back as (
     insert into menzil.arrival (generation, channel_ids, ranks, due_ats, ids, spans)
       select menzil._generation(p_now), array_agg(i.channel_id), array_agg(i.rank), array_agg(u.due_at), array_agg(u.id), array_agg(u.span)

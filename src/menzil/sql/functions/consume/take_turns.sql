@@ -16,14 +16,16 @@ begin
       return;
     end if;
     if p_only is null then
-      select array_agg(t.at), array_agg(t.channel_id), array_agg(t.low_due), array_agg(t.low_id), bool_or(t.gated), bool_or(t.early_id <> '{}')
-        into lanes, channels, low_dues, low_ids, gated, early
-        from (select l.ctid as at, l.channel_id, l.low_due, l.low_id, l.gated, l.early_id from menzil.lane l
+      select array_agg(t.at), array_agg(t.channel_id), array_agg(t.name), array_agg(t.low_due), array_agg(t.low_id), bool_or(t.gated),
+             bool_or(t.early_id <> '{}')
+        into lanes, channels, names, low_dues, low_ids, gated, early
+        from (select l.ctid as at, l.channel_id, l.name, l.low_due, l.low_id, l.gated, l.early_id from menzil.lane l
                where l.rank = _take_turns.rank and l.next_at <= p_now order by l.next_at limit p_width for update skip locked) t;
     else
-      select array_agg(t.at), array_agg(t.channel_id), array_agg(t.low_due), array_agg(t.low_id), bool_or(t.gated), bool_or(t.early_id <> '{}')
-        into lanes, channels, low_dues, low_ids, gated, early
-        from (select l.ctid as at, l.channel_id, l.low_due, l.low_id, l.gated, l.early_id from menzil.lane l
+      select array_agg(t.at), array_agg(t.channel_id), array_agg(t.name), array_agg(t.low_due), array_agg(t.low_id), bool_or(t.gated),
+             bool_or(t.early_id <> '{}')
+        into lanes, channels, names, low_dues, low_ids, gated, early
+        from (select l.ctid as at, l.channel_id, l.name, l.low_due, l.low_id, l.gated, l.early_id from menzil.lane l
                where l.channel_id = any (p_only) and l.rank = _take_turns.rank and l.next_at <= p_now
                order by l.next_at limit p_width for update skip locked) t;
     end if;
@@ -32,18 +34,12 @@ begin
   -- The clock is read under the locks: times of visits to one lane never run backwards.
   locked_at := clock_timestamp();
   -- Somebody withdrew messages in the last ten minutes, perhaps in a transaction that is still open: a visit must not wait for it.
-  careful := menzil._microseconds(locked_at) - (select w.last_value from menzil.withdrawn_at w) between 0 and 600000000;
+  careful := menzil._microseconds(locked_at) - menzil._register('menzil.withdrawn_at') between 0 and 600000000;
   rooms := array_fill(p_left / cardinality(lanes) + 1, array[p_left % cardinality(lanes)])
         || array_fill(p_left / cardinality(lanes), array[cardinality(lanes) - p_left % cardinality(lanes)]);
   if gated then
-    select g.lanes, g.channels, g.low_dues, g.low_ids, g.rooms, g.epochs into lanes, channels, low_dues, low_ids, rooms, epochs
-      from menzil._ask_gates(lanes, channels, low_dues, low_ids, rooms, locked_at) g;
-  end if;
-  if cardinality(lanes) = 1 then
-    names := array[(select c.name from menzil.channel c where c.id = channels[1])];
-  else
-    names := array(select c.name from unnest(channels) with ordinality u(id, n)
-                     cross join lateral (select c.name from menzil.channel c where c.id = u.id offset 0) c order by u.n);
+    select g.lanes, g.channels, g.names, g.low_dues, g.low_ids, g.rooms, g.epochs into lanes, channels, names, low_dues, low_ids, rooms, epochs
+      from menzil._ask_gates(lanes, channels, names, low_dues, low_ids, rooms, locked_at) g;
   end if;
 end $$;
 

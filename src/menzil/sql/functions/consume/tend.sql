@@ -6,22 +6,20 @@ language plpgsql as $$
 declare
   v_us bigint := menzil._microseconds(p_now);
   v_since timestamptz := p_now - interval '2 s';
-  v_swept bigint;
+  v_swept bigint := menzil._register('menzil.swept_at');
   v_leases boolean;
   v_schedules boolean;
   v_arrivals boolean;
   v_full boolean;
 begin
-  select s.last_value,
-         exists (select 1 from menzil.lease_batch b where b.unlock_at >= v_since and b.unlock_at <= p_now),
+  select exists (select 1 from menzil.lease_batch b where b.unlock_at >= v_since and b.unlock_at <= p_now),
          exists (select 1 from menzil.scheduled d where d.due_at >= v_since and d.due_at <= p_now),
          -- A long log is mostly read already: folding knows from where on, a plain look does not.
          pg_relation_size('menzil.arrival_0') > 131072 or exists (select 1 from menzil.arrival_0)
            or pg_relation_size('menzil.arrival_1') > 131072 or exists (select 1 from menzil.arrival_1)
            or pg_relation_size('menzil.arrival_2') > 131072 or exists (select 1 from menzil.arrival_2)
            or pg_relation_size('menzil.arrival_3') > 131072 or exists (select 1 from menzil.arrival_3)
-    into v_swept, v_leases, v_schedules, v_arrivals
-    from menzil.swept_at s;
+    into v_leases, v_schedules, v_arrivals;
   v_full := v_us - v_swept not between 0 and 250000;
   if v_full then
     v_since := '-infinity';

@@ -32,7 +32,7 @@ begin
   select array_agg(h.due_at) as dues, array_agg(h.id) as ids into v_held
     from (select r.due_at, r.id from menzil.ready r
            where r.channel_id = p_channel and r.rank = p_rank and (r.due_at, r.id) >= (p_low_due, p_low_id)
-             and (v_id is null or (r.due_at, r.id) < (v_due, v_id))
+             and (r.due_at, r.id) < (coalesce(v_due, 'infinity'), coalesce(v_id, 9223372036854775807))
            order by r.due_at, r.id limit 101) h;
   v_many := cardinality(v_held.ids) > 100;
   update menzil.lane l set

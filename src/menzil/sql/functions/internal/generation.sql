@@ -2,4 +2,4 @@
 -- so that a rested one can be folded empty and truncated while senders append elsewhere.
 create or replace function menzil._generation(p_now timestamptz) returns smallint
 language sql immutable parallel safe
-return (((extract(epoch from p_now))::bigint >> 1) & 3)::smallint;
+return ((date_part('epoch', p_now)::bigint >> 1) & 3)::smallint;

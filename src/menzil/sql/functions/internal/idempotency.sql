@@ -6,14 +6,15 @@ language sql immutable parallel safe
 return case when p_content is null then md5(p_payload::text) else md5(p_content) end;
 
 -- The id of the ended message that used this key, or null. Another payload is a conflict.
-create or replace function menzil._used_key(p_channel_id integer, p_key text, p_hash text) returns bigint
+-- p_sure: the message is in, nobody else can get the key any more; an old snapshot must not overlook one written since.
+create or replace function menzil._used_key(p_channel_id integer, p_key text, p_hash text, p_sure boolean default false) returns bigint
 language plpgsql as $$
 declare
   v_id bigint;
   v_hash text;
 begin
-  if current_setting('transaction_isolation') <> 'read committed' then
-    -- An old snapshot cannot see a key written since; inserting into it can, and fails with a serialization error (40001).
+  if p_sure and current_setting('transaction_isolation') <> 'read committed' then
+    -- It cannot see it, but inserting the same key can, and fails with a serialization error (40001).
     insert into menzil.used_key (channel_id, idempotency_key, message_id, until_at) values (p_channel_id, p_key, 0, '-infinity')
       on conflict do nothing;
   end if;

@@ -6,10 +6,15 @@ create or replace function menzil.mark_expired_messages(p_limit integer default 
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
 set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare
+  v_now timestamptz := clock_timestamp();
 begin
   perform menzil._check_limit(p_limit, 1000000);
+  if not exists (select 1 from menzil.message m where m.expires_at <= v_now) then
+    return 0;
+  end if;
   perform menzil._tell_withdrawal();
-  return menzil._expire_messages(clock_timestamp(), p_limit);
+  return menzil._expire_messages(v_now, p_limit);
 end $$;
 
 create or replace function menzil._expire_messages(p_now timestamptz, p_limit integer) returns integer

@@ -92,7 +92,7 @@ begin
   for i in 1 .. cardinality(p_ids) loop
     continue when v_keys[i] is null;
     v_live := exists (select 1 from menzil.message m where m.id = p_ids[i]);
-    v_other := case when v_live then menzil._used_key(p_channels[i], v_keys[i], p_hashes[i])
+    v_other := case when v_live then menzil._used_key(p_channels[i], v_keys[i], p_hashes[i], true)
                     else menzil._holder_of_key(p_channels[i], v_keys[i], p_hashes[i]) end;
     if v_other is null and not v_live then
       raise exception using errcode = '40001', message = format('The message with idempotency key %s ended while it was looked at.',

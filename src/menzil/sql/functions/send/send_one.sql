@@ -51,28 +51,35 @@ begin
       end if;
     end if;
   end if;
-  perform menzil._check_room(1, v_max_queue);
+  if v_max_queue > 0 and menzil._register('menzil.message_id') - menzil._register('menzil.ended_count') >= v_max_queue then
+    perform menzil._check_room(1, v_max_queue);
+  end if;
   if v_max_size is not null then
     perform menzil._check_channel_room(v_channel, p_name, 1, v_max_size);
   end if;
 
   v_id := nextval('menzil.message_id');
   v_rank := 10 - p_priority;
-  loop
+  if p_idempotency_key is null then
     insert into menzil.message (id, channel_id, rank, due_at, created_at, scheduled_at, expires_at, payload, content, ordering_key,
-        idempotency_key, payload_hash, correlation_id, headers, metadata, redrive_of, replay_of)
+        correlation_id, headers, metadata, redrive_of, replay_of)
       values (v_id, v_channel, v_rank, v_due, v_now, p_scheduled_at, p_expires_at, p_payload, p_content, p_ordering_key,
-        p_idempotency_key, v_hash, p_correlation_id, p_headers, p_metadata, p_redrive_of, p_replay_of)
-      on conflict (channel_id, idempotency_key) where idempotency_key is not null do nothing;
-    exit when found;
-    v_other := menzil._holder_of_key(v_channel, p_idempotency_key, v_hash);
-    if v_other is not null then
-      return v_other;
-    end if;
-  end loop;
-  if p_idempotency_key is not null then
+        p_correlation_id, p_headers, p_metadata, p_redrive_of, p_replay_of);
+  else
+    loop
+      insert into menzil.message (id, channel_id, rank, due_at, created_at, scheduled_at, expires_at, payload, content, ordering_key,
+          idempotency_key, payload_hash, correlation_id, headers, metadata, redrive_of, replay_of)
+        values (v_id, v_channel, v_rank, v_due, v_now, p_scheduled_at, p_expires_at, p_payload, p_content, p_ordering_key,
+          p_idempotency_key, v_hash, p_correlation_id, p_headers, p_metadata, p_redrive_of, p_replay_of)
+        on conflict (channel_id, idempotency_key) where idempotency_key is not null do nothing;
+      exit when found;
+      v_other := menzil._holder_of_key(v_channel, p_idempotency_key, v_hash);
+      if v_other is not null then
+        return v_other;
+      end if;
+    end loop;
     -- The message that held this key may have ended between the look above and the insert.
-    v_other := menzil._used_key(v_channel, p_idempotency_key, v_hash);
+    v_other := menzil._used_key(v_channel, p_idempotency_key, v_hash, true);
     if v_other is not null then
       delete from menzil.message m where m.id = v_id;
       return v_other;

@@ -1,0 +1,79 @@
+"""Plays all scenes on a server of their own, compares the book with the archive, and exits with 0 if it adds up."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from menzil import Menzil, MenzilError
+from menzil.demo import crash, leases, sending, times, trouble, turns
+from menzil.demo.stage import Stage, UntrueError
+from menzil.embedded import Embedded
+from menzil.install import migrate
+
+SCENES = (
+    sending.transaction,
+    sending.crossing,
+    sending.ordering,
+    turns.fairness,
+    turns.concurrency,
+    turns.rate,
+    times.delayed,
+    times.schedule,
+    leases.expiry,
+    leases.cooperative,
+    trouble.dead_letter,
+    trouble.second_thoughts,
+    trouble.story,
+    crash.kill,
+)
+
+
+def main() -> int:
+    """Exit code 0: everything happened as told; 1: something did not; 2: there is no server to play on."""
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # it would complain about the server we kill
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="menzil-demo-", ignore_cleanup_errors=True) as place:
+        Path(place).chmod(0o711)  # for root the server runs as another account, which has to pass through
+        server = Embedded(Path(place) / "pg")
+        try:
+            server.start()
+        except MenzilError as error:
+            print(error, file=sys.stderr)
+            return 2
+        try:
+            return _play(server, began)
+        except UntrueError as untrue:
+            print(f"\nThis should be so, and is not: {untrue}.", file=sys.stderr)
+            return 1
+        finally:
+            server.close(wait=30)
+
+
+def _play(server: Embedded, began: float) -> int:
+    started = time.monotonic()
+    migrate(server.dsn)
+    with Menzil(server.dsn) as mq:
+        stage = Stage(server, mq)
+        print(f"A PostgreSQL {server.version} of its own, fsync on, on port {server.port}: {started - began:.1f} s;"
+              f" menzil installed: {time.monotonic() - started:.1f} s", flush=True)  # fmt: skip
+        for scene in SCENES:
+            scene(stage)
+        stage.title("What was sent, and how it ended")
+        with stage.connect() as conn:
+            for line in stage.book.table(conn):
+                stage.say(line)
+            wrong = stage.book.differences(conn)
+    for line in wrong[:20]:
+        print(f"    {line}", file=sys.stderr)
+    stage.check(not wrong, f"what was sent and how it ended add up ({len(wrong)} messages do not)")
+    stage.good(f"It adds up: {len(stage.book.entries):,} messages, each ended once. {time.monotonic() - began:.1f} s.")
+    print("\nRead on: README.md, docs/tutorials/first-message.md, docs/explanation/engine.md, examples/")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
