@@ -204,6 +204,17 @@ def test_a_message_of_a_transaction_that_commits_after_the_release_is_drained(qu
     assert queue.complete(message) == {sent: "settled"}
 
 
+def test_a_dead_letter_that_blocks_its_key_does_not_keep_a_channel_from_leaving(queue: Queue) -> None:
+    queue.call("create_endpoint", "hook", "http", {"url": "https://example.com/"})
+    for name in ("work", "hook"):
+        queue.call("channel_set", name, p_on_dead="block")
+        queue.send(name, ordering_key="k")
+        assert queue.fail(queue.lease(), "[PERMANENT]") == "dead"
+    queue.call("channel_release", "work")
+    queue.call("drop_endpoint", "hook")
+    assert queue.all("select name from menzil.channels") == []
+
+
 def test_releasing_twice_is_one_release(queue: Queue) -> None:
     queue.send()
     queue.call("channel_release", "work")

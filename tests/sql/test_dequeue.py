@@ -150,6 +150,21 @@ def test_no_call_leaves_anything_behind_in_its_session(queue: Queue) -> None:
     assert state() == before
 
 
+def test_a_lease_is_committed_to_the_disk_whatever_the_session_says(queue: Queue) -> None:
+    # After a crash nobody else may get the same attempt number: it is the token.
+    queue.send()
+    with queue.conn.transaction():
+        queue.call("enable_fast_mode")
+        assert len(queue.dequeue()) == 1
+        assert queue.one("show synchronous_commit") == "on"
+    queue.conn.execute("set synchronous_commit = off")
+    queue.send()
+    with queue.conn.transaction():
+        assert len(queue.dequeue()) == 1
+        assert queue.one("show synchronous_commit") == "on"
+    assert queue.one("show synchronous_commit") == "off"
+
+
 def test_attempts_only_grow(queue: Queue) -> None:
     queue.send()
     for attempt in range(1, 6):

@@ -113,6 +113,20 @@ def test_each_array_form_answers_once_per_id(queue: Queue, function: str) -> Non
     assert sorted(rows) == [(sent[0], "unknown"), (sent[1], settled), (sent[2], "unknown")]
 
 
+def test_what_comes_with_a_stale_lease_is_not_taken_for_the_live_one(queue: Queue) -> None:
+    failing, waiting = queue.send_batch("work", 2)
+    queue.all("select * from menzil.message_defer(%s::bigint[], array[1, 1]::bigint[])", ids(queue.dequeue(2)))
+    assert [message.num_attempts for message in queue.dequeue(2)] == [2, 2]
+    both = "array[%s, %s]::bigint[], array[1, 2]::bigint[]"
+    queue.all(f"select * from menzil.message_fail({both}, array['[PERMANENT] old', 'new'])", failing, failing)
+    row = queue.status(failing)
+    assert (row.status, row.last_error) == ("pending", "new")
+    late = f"menzil.message_defer({both}, array['2099-01-01', null]::timestamptz[], array['old', 'new']::bytea[])"
+    queue.all(f"select * from {late}", waiting, waiting)
+    message = queue.lease()
+    assert (message.id, message.state) == (waiting, b"new")
+
+
 @pytest.mark.parametrize("function", ["message_complete", "message_defer", "message_heartbeat", "message_fail"])
 def test_an_empty_array_settles_nothing(queue: Queue, function: str) -> None:
     more = {"message_heartbeat": ", 1000", "message_fail": ", '{}'::text[]"}.get(function, "")

@@ -48,9 +48,8 @@ def kill(stage: Stage) -> None:
         thread.join()
     stage.book.sent("audit", *sender.ids)
     twice = stage.ask("select count(*) from menzil.archive where channel = 'audit' and num_attempts > 1")[0][0]
-    stage.say(f"{len(sender.ids)} entries sent, {sender.repeated} of them twice under the same idempotency key, as no answer"
-              f" came: {len(set(sender.ids))} messages")  # fmt: skip
-    stage.say(f"{twice} of them were handed out again, as they were not completed when the server died")
+    stage.say(f"{sender.repeated} of {ENTRIES} sends got no answer and were repeated under their idempotency key")
+    stage.say(f"{twice} messages were handed out again, as they were not completed when the server died")
     stage.check(len(set(sender.ids)) == ENTRIES, "every entry is one message")
     lost = [key for key in sender.ids if stage.mq.status(key).status != "completed"]
     stage.check(lost == [], "nothing that was acknowledged is lost")

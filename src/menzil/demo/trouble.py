@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import LiteralString
+
 from menzil import Outcome
 from menzil.demo.stage import Stage
 
@@ -19,9 +21,8 @@ def dead_letter(stage: Stage) -> None:
         outcome = mq.fail(message, f"nobody at home, try {message.attempt}")
         due = mq.status(message_id).next_retry_at
         if due:
-            ((wait,),) = stage.ask("select extract(epoch from %s - m.ended_at)::float from menzil.attempts m"
-                                   " where m.message_id = %s order by m.attempt desc limit 1", due, message_id)  # fmt: skip
-            waits.append(wait)
+            query: LiteralString = "select %s - max(ended_at) from menzil.attempts where message_id = %s"
+            waits.append(stage.ask(query, due, message_id)[0][0].total_seconds())
         waited = f", again in {waits[-1]:.1f} s" if due else ""
         stage.say(f"message {message_id}, attempt {message.attempt}: fail → {outcome}{waited}")
     stage.check(outcome is Outcome.DEAD and message.attempt == 3, "two retries follow the first try")

@@ -166,5 +166,7 @@ create sequence menzil.swept_at as bigint minvalue 0 start 0;       -- microseco
 create sequence menzil.withdrawn_at as bigint minvalue 0 start 0;   -- microseconds: last cancel, purge or expiry of waiting messages
 create sequence menzil.ended_count as bigint minvalue 0 start 0;    -- messages ended or never committed; with message_id an upper bound of the depth
 create sequence menzil.counted_at as bigint minvalue 0 start 0;     -- microseconds: when the messages were last counted
+create sequence menzil.counted_ids as bigint minvalue 0 start 0;    -- ids given out by then
+create sequence menzil.counted_xid as bigint minvalue 0 start 0;    -- the first transaction after that
 create sequence menzil.lane_bytes as bigint minvalue 0 start 0;     -- size of lane after its last rewrite
 create sequence menzil.gate_bytes as bigint minvalue 0 start 0;

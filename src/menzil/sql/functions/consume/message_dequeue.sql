@@ -83,5 +83,9 @@ begin
   end loop;
   if v_leased <> '{}' then
     insert into menzil.lease_batch (unlock_at, ids) values (v_unlock, v_leased);
+    if current_setting('synchronous_commit') = 'off' then
+      -- A lease lost by a crash would hand out its attempt number again, and two could settle with it.
+      perform set_config('synchronous_commit', 'on', true);
+    end if;
   end if;
 end $$;

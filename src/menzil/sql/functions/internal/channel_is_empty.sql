@@ -5,6 +5,6 @@ set enable_seqscan = off set jit = off as $$
 begin
   return not (exists (select 1 from menzil.ready r where r.channel_id = p_channel_id)
            or exists (select 1 from menzil.scheduled s where s.channel_id = p_channel_id)
-           or exists (select 1 from menzil.key_queue k where k.channel_id = p_channel_id)
+           or exists (select 1 from menzil.key_queue k where k.channel_id = p_channel_id and k.place = 1)
            or exists (select 1 from menzil.lease l where l.channel_id = p_channel_id));
 end $$;

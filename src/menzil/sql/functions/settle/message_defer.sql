@@ -9,6 +9,7 @@ set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off 
 declare
   v_now timestamptz := clock_timestamp();
   v_lease record;
+  v_given record;
 begin
   perform menzil._check_tokens(p_ids, p_num_attempts);
   if exists (select 1 from unnest(p_dequeue_ats) u(at) where u.at not between '0001-01-02' and '9999-12-31') then
@@ -23,11 +24,11 @@ begin
     insert into menzil.attempt (message_id, attempt, channel_id, outcome, leased_at, ended_at, worker)
       select u.id, u.attempt, u.channel_id, 'deferred', u.leased_at, v_now, u.worker
         from unnest(v_lease.ids, v_lease.attempts, v_lease.channels, v_lease.leased_ats, v_lease.workers) u(id, attempt, channel_id, leased_at, worker);
-    perform menzil._wait_again(v_lease.ids, v_lease.attempts, v_lease.leased_ats, v_now,
-      array(select coalesce(w.due_at, v_now) from unnest(v_lease.ids) with ordinality u(id, n)
-              left join lateral (select d.due_at from unnest(p_ids, p_dequeue_ats) d(id, due_at) where d.id = u.id limit 1) w on true order by u.n),
-      array(select w.state from unnest(v_lease.ids) with ordinality u(id, n)
-              left join lateral (select d.state from unnest(p_ids, p_states) d(id, state) where d.id = u.id limit 1) w on true order by u.n));
+    select array_agg(coalesce(g.due_at, v_now) order by u.n) as due_ats, array_agg(g.state order by u.n) as states into v_given
+      from unnest(v_lease.ids, v_lease.attempts) with ordinality u(id, attempt, n)
+      cross join lateral (select d.due_at, d.state from unnest(p_ids, p_num_attempts, p_dequeue_ats, p_states) d(id, attempt, due_at, state)
+                           where d.id = u.id and d.attempt = u.attempt limit 1) g;
+    perform menzil._wait_again(v_lease.ids, v_lease.attempts, v_lease.leased_ats, v_now, v_given.due_ats, v_given.states);
     perform menzil._free_slots(v_lease.channels, v_lease.epochs, v_now);
   end if;
   return query select o.id, o.outcome from menzil._outcomes(p_ids, p_num_attempts, v_lease.ids, 'settled') o;

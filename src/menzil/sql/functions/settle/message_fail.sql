@@ -23,8 +23,9 @@ begin
   select * into v_lease from menzil._take_leases(p_ids, p_num_attempts);
   if v_lease.ids is not null then
     select array_agg(left(g.error, 8192) order by u.n) as errors, array_agg(g.wait order by u.n) as waits into v_given
-      from unnest(v_lease.ids) with ordinality u(id, n)
-      cross join lateral (select d.error, d.wait from unnest(p_ids, p_errors, p_retry_afters) d(id, error, wait) where d.id = u.id limit 1) g;
+      from unnest(v_lease.ids, v_lease.attempts) with ordinality u(id, attempt, n)
+      cross join lateral (select d.error, d.wait from unnest(p_ids, p_num_attempts, p_errors, p_retry_afters) d(id, attempt, error, wait)
+                           where d.id = u.id and d.attempt = u.attempt limit 1) g;
     v_dead := menzil._fail_leases(v_lease.ids, v_lease.attempts, v_lease.channels, v_lease.leased_ats, v_lease.workers,
       v_given.errors, v_given.waits, 'failed', v_now);
     perform menzil._free_slots(v_lease.channels, v_lease.epochs, v_now);
