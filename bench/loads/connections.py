@@ -21,7 +21,8 @@ def connect(dsn: str) -> psycopg.Connection[Any]:
     """A connection that commits each statement and leaves JSON as it came: parsing is the handler's business."""
     conn: psycopg.Connection[Any] = psycopg.connect(dsn, autocommit=True)
     set_json_loads(lambda text: text, context=conn)
-    _backends.add(conn.info.backend_pid)
+    if conn.info.host.startswith("/") or conn.info.hostaddr in ("127.0.0.1", "::1"):
+        _backends.add(conn.info.backend_pid)
     return conn
 
 

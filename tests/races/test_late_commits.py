@@ -46,6 +46,41 @@ def test_late_commits_between_two_visits_are_delivered_before_what_came_after_th
     assert [lease.id for lease in taken] == [first, *middle, *last]
 
 
+@pytest.mark.parametrize("calls", [[1, 1], [1, 1, 1], [2, 2]], ids=str)
+def test_late_commit_beside_a_transaction_that_visits_its_channel_twice_is_delivered(stage: Stage, calls: list[int]):
+    """Others see the channel as it was before both visits, and drop an arrival that the second one went past."""
+    late, visitor, other = stage.hire(), stage.hire(), stage.hire()
+    stage.watcher.send("a")
+    late.begin()
+    low = late.send("a")
+    stage.watcher.send_batch("a", 6)
+    stage.sweep()
+    with visitor.open():
+        for call in calls:
+            visitor.dequeue(call)
+        late.commit()
+        other.dequeue()
+        other.dequeue()
+    taken = drain(stage, other)
+    assert low in [lease.id for lease in taken]
+
+
+def test_late_commit_beside_a_transaction_that_finds_its_channel_empty_twice_is_delivered(stage: Stage):
+    late, visitor, other = stage.hire(), stage.hire(), stage.hire()
+    stage.watcher.send("a")
+    late.begin()
+    low = late.send("a")
+    stage.watcher.send("a")
+    stage.sweep()
+    with visitor.open():
+        visitor.take(2)
+        poll(lambda: not visitor.dequeue() and visitor.one("select phase from menzil.lane") == 0, "it looks idle to him")
+        late.commit()
+        other.dequeue()
+        other.dequeue()
+    assert [lease.id for lease in other.take(1)] == [low]
+
+
 def test_batch_that_commits_late_is_delivered_whole(stage: Stage):
     late, consumer = stage.hire(), stage.hire()
     with late.open():

@@ -1,7 +1,7 @@
 -- Asks the gates of these locked lanes how many messages each may give, up to its share.
 -- A lane whose gate is shut leaves the line until the gate can open again; one whose gate is in use comes back at once.
 create or replace function menzil._ask_gates(
-  p_lanes tid[], p_channels integer[], p_names text[], p_low_dues timestamptz[], p_low_ids bigint[], p_rooms integer[], p_now timestamptz,
+  p_lanes tid[], p_channels integer[], p_names text[], p_low_dues timestamptz[], p_low_ids bigint[], p_rooms integer[],
   out lanes tid[], out channels integer[], out names text[], out low_dues timestamptz[], out low_ids bigint[], out rooms integer[], out epochs integer[]
 )
 language plpgsql as $$
@@ -10,6 +10,7 @@ declare
   v_room integer;
   v_reopen timestamptz;
   v_gate menzil.gate;
+  v_now timestamptz;
 begin
   for i in 1 .. cardinality(p_lanes) loop
     v_gate := null;
@@ -17,10 +18,11 @@ begin
     if (select l.gated from menzil.lane l where l.ctid = p_lanes[i]) then
       select g.* into v_gate from menzil.gate g where g.channel_id = p_channels[i] for update skip locked;
       if not found then
-        update menzil.lane l set next_at = p_now + interval '1 ms' where l.ctid = p_lanes[i];
+        update menzil.lane l set next_at = clock_timestamp() + interval '1 ms' where l.ctid = p_lanes[i];
         continue;
       end if;
-      select r.room, r.reopen_at into v_room, v_reopen from menzil._gate_room(v_gate, p_now) r;
+      v_now := clock_timestamp();   -- under the lock: what passed before it is older
+      select r.room, r.reopen_at into v_room, v_reopen from menzil._gate_room(v_gate, v_now) r;
       if v_room <= 0 then
         update menzil.lane l set next_at = v_reopen where l.ctid = p_lanes[i];
         continue;

@@ -37,32 +37,31 @@ begin
       continue;
     end if;
     v_from := v_turn.rank;
-    v_now := v_turn.locked_at;
-    v_unlock := v_now + p_lock_ms * interval '1 ms';
     continue when v_turn.lanes is null;
     -- Parts of the visit: 0 early places, 1 all lanes at once; while messages are being withdrawn, lane by lane instead.
     for v_part in case when v_turn.early then 0 else 1 end .. case when v_turn.careful then cardinality(v_turn.lanes) else 1 end loop
       if v_part = 0 then
-        v_visit := menzil._visit_early(v_turn.rank, v_turn.lanes, v_turn.channels, v_turn.rooms, v_turn.epochs, v_now, v_unlock, p_worker);
+        v_visit := menzil._visit_early(v_turn.rank, v_turn.lanes, v_turn.channels, v_turn.rooms, v_turn.epochs, p_lock_ms, p_worker);
         v_turn.lanes := v_visit.lanes;
         v_turn.rooms := v_visit.rooms;
       elsif v_turn.careful then
         v_visit := menzil._visit_carefully(v_turn.rank, v_turn.lanes[v_part], v_turn.channels[v_part], v_turn.low_dues[v_part], v_turn.low_ids[v_part],
-          v_turn.rooms[v_part], v_turn.epochs[v_part], v_now, v_unlock, p_worker);
+          v_turn.rooms[v_part], v_turn.epochs[v_part], p_lock_ms, p_worker);
       elsif cardinality(v_turn.lanes) = 1 then
         v_visit := menzil._visit_lane(v_turn.rank, v_turn.lanes[1], v_turn.channels[1], v_turn.low_dues[1], v_turn.low_ids[1], v_turn.rooms[1],
-          v_turn.epochs[1], v_now, v_unlock, p_worker);
+          v_turn.epochs[1], p_lock_ms, p_worker);
       else
         v_visit := menzil._visit_lanes(v_turn.rank, v_turn.lanes, v_turn.channels, v_turn.low_dues, v_turn.low_ids, v_turn.rooms, v_turn.epochs,
-          v_now, v_unlock, p_worker);
+          p_lock_ms, p_worker);
       end if;
       continue when v_visit.ids is null;
+      v_unlock := v_visit.at + p_lock_ms * interval '1 ms';
       if v_visit.leased < cardinality(v_visit.ids) then
-        v_visit.ids := menzil._sort_out(v_visit.ids, v_visit.expired, v_now);
+        v_visit.ids := menzil._sort_out(v_visit.ids, v_visit.expired, v_visit.at);
         continue when v_visit.ids = '{}';
       end if;
       if v_turn.gated then
-        perform menzil._pass_gates(v_visit.ids, v_now);
+        perform menzil._pass_gates(v_visit.ids, v_visit.at);
       end if;
       if cardinality(v_turn.lanes) = 1 then   -- one pass over the index, and its order is the lane's
         return query

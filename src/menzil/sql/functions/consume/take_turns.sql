@@ -4,7 +4,7 @@
 create or replace function menzil._take_turns(
   p_from smallint, p_now timestamptz, p_width integer, p_left integer, p_only integer[],
   out rank smallint, out lanes tid[], out channels integer[], out names text[], out low_dues timestamptz[], out low_ids bigint[],
-  out gated boolean, out early boolean, out rooms integer[], out epochs integer[], out locked_at timestamptz, out careful boolean
+  out gated boolean, out early boolean, out rooms integer[], out epochs integer[], out careful boolean
 )
 language plpgsql as $$
 #variable_conflict use_column
@@ -31,15 +31,13 @@ begin
     end if;
     exit when lanes is not null;
   end loop;
-  -- The clock is read under the locks: times of visits to one lane never run backwards.
-  locked_at := clock_timestamp();
   -- Somebody withdrew messages in the last ten minutes, perhaps in a transaction that is still open: a visit must not wait for it.
-  careful := menzil._microseconds(locked_at) - menzil._register('menzil.withdrawn_at') between 0 and 600000000;
+  careful := menzil._microseconds(p_now) - menzil._register('menzil.withdrawn_at') between -1000000 and 600000000;
   rooms := array_fill(p_left / cardinality(lanes) + 1, array[p_left % cardinality(lanes)])
         || array_fill(p_left / cardinality(lanes), array[cardinality(lanes) - p_left % cardinality(lanes)]);
   if gated then
     select g.lanes, g.channels, g.names, g.low_dues, g.low_ids, g.rooms, g.epochs into lanes, channels, names, low_dues, low_ids, rooms, epochs
-      from menzil._ask_gates(lanes, channels, names, low_dues, low_ids, rooms, locked_at) g;
+      from menzil._ask_gates(lanes, channels, names, low_dues, low_ids, rooms) g;
   end if;
 end $$;
 

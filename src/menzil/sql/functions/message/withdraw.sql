@@ -42,8 +42,9 @@ begin
       from (select f.id from from_ready f union all select f.id from from_scheduled f union all select f.id from from_keys f) q;
     v_ids := v_ids || v_got;
     -- Still alive, not in flight, and not got: it was moving. Look where it is now.
-    v_rest := array(select m.id from unnest(v_rest) u(id) cross join lateral (select m.id from menzil.message m where m.id = u.id offset 0) m
-                     where m.id <> all (v_ids) and not exists (select 1 from menzil.lease l where l.id = m.id));
+    v_rest := array(select m.id from (select u.id from unnest(v_rest) u(id) except select g.id from unnest(v_got) g(id)) u
+                     cross join lateral (select m.id from menzil.message m where m.id = u.id offset 0) m
+                     where (select 1 from menzil.lease l where l.id = m.id) is null);
     exit when v_rest = '{}';
   end loop;
   return v_ids;
