@@ -1,24 +1,23 @@
--- psql "$(menzil pg dsn)" -f examples/tour.sql, in any database with menzil installed
+-- psql -X -q -a -f examples/tour.sql "$(menzil pg dsn)"
+\pset footer off
 select menzil.channel_set('parcels', p_max_concurrency => 2);
 
 begin;
 select menzil.send('parcels', '{"to": "Konya"}');
-rollback;                                                      -- never was
+rollback;    -- it never was
 
 begin;
 select menzil.send('parcels', '{"to": "Bursa"}');
 select menzil.send_with_options('parcels', '{"to": "Edirne"}', p_priority => 5, p_ordering_key => 'ada');
 commit;
 
--- Lease one for 60 seconds. The id and num_attempts together are the proof of the lease.
-select id, num_attempts, priority, payload from menzil.message_dequeue(60000, p_channels => '{parcels}') \gset leased_
-\echo leased :leased_id attempt :leased_num_attempts: :leased_payload
+-- A lease for 60 seconds. The id and num_attempts together are the proof of it; \gset keeps them.
+select id, num_attempts, payload from menzil.message_dequeue(60000, p_channels => '{parcels}') \gset
+\echo leased message :id, attempt :num_attempts: :payload
+select menzil.message_complete(:id, :num_attempts);
+select status, num_attempts, payload from menzil.archive where id = :id;
 
-select menzil.message_complete(:leased_id, :leased_num_attempts);
-select id, status, num_attempts, payload from menzil.archive where id = :leased_id;
-select menzil.message_complete(:leased_id, :leased_num_attempts);   -- once is enough
-
-select id, num_attempts from menzil.message_dequeue(60000, p_channels => '{parcels}') \gset leased_
-select menzil.message_fail(:leased_id, :leased_num_attempts, '[RETRYABLE] nobody at home');
-select status, num_attempts, retry_count, last_error from menzil.message_status(:leased_id);
-select menzil.message_cancel(:leased_id);
+select id, num_attempts, payload from menzil.message_dequeue(60000, p_channels => '{parcels}') \gset
+select menzil.message_fail(:id, :num_attempts, '[RETRYABLE] nobody at home');
+select status, retry_count, last_error from menzil.message_status(:id);
+select menzil.message_cancel(:id);

@@ -20,8 +20,8 @@ database). A SQL function and the Python method in front of it refuse the same v
     │   ├── QueueFullError            53400  max_queue_size or a channel's max_size
     │   └── EndpointInUseError        55006  messages still wait for the endpoint
     ├── LeaseError                    this worker no longer owns the message
-    │   ├── StaleLeaseError           MZ001  the lease ran out and somebody else has the message
-    │   └── NotInFlightError          MZ002  nobody has the message: it ended or waits again
+    │   ├── StaleLeaseError           MZ001  the lease ran out and the message went on without it
+    │   └── NotInFlightError          MZ002  the message is not in flight: it ended, or was never leased
     ├── SchemaError                   the database and this client do not fit together
     │   ├── SchemaMissingError        3F000, 42883, 42P01  menzil is not installed there
     │   ├── SchemaTooOldError         the database needs `menzil migrate`
@@ -128,13 +128,13 @@ class LeaseError(MenzilError):
 
 
 class StaleLeaseError(LeaseError):
-    """The lease ran out and the message was handed out again."""
+    """The lease ran out and the message went on without it: it waits again or somebody else has it."""
 
     default_sqlstate = "MZ001"
 
 
 class NotInFlightError(LeaseError):
-    """Nobody holds the message: it ended, or it waits for its next try."""
+    """The message is not in flight: it ended, or it was never leased."""
 
     default_sqlstate = "MZ002"
 

@@ -135,6 +135,7 @@ create table menzil.lane (
   early_due   timestamptz[] not null default '{}',   -- places below the scan start, each fetched by itself: late commits,
   early_id    bigint[] not null default '{}',        -- retries, next heads of ordering keys
   next_at     timestamptz,                           -- when it may be visited; null: idle or held by its gate
+  visited_by  xid8 not null default '0',             -- last visitor: within one transaction the scan start must not move twice
   primary key (channel_id, rank)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 1000);
 create index lane_turn on menzil.lane (rank, next_at) where next_at is not null;

@@ -40,15 +40,18 @@ begin
            order by r.due_at, r.id limit 101) h;
   v_many := cardinality(v_held.ids) > 100;
   update menzil.lane l set
-      low_due = case when v_many then p_low_due when (v_due, v_id) < (l.head_due, l.head_id) then v_due else l.head_due end,
-      low_id = case when v_many then p_low_id when (v_due, v_id) < (l.head_due, l.head_id) then v_id else l.head_id end,
+      low_due = case when v_many then p_low_due when l.visited_by = pg_current_xact_id() then l.low_due
+                     when (v_due, v_id) < (l.head_due, l.head_id) then v_due else l.head_due end,
+      low_id = case when v_many then p_low_id when l.visited_by = pg_current_xact_id() then l.low_id
+                    when (v_due, v_id) < (l.head_due, l.head_id) then v_id else l.head_id end,
       head_due = case when v_many then p_low_due else coalesce(v_due, l.head_due) end,
       head_id = case when v_many then p_low_id else coalesce(v_id, l.head_id) end,
+      visited_by = pg_current_xact_id(),
       early_due = e.dues,
       early_id = e.ids,
-      phase = case when v_more or v_many or e.ids <> '{}' then 1 when v_id is not null or l.phase = 1 then 2 else 0 end,
+      phase = case when v_more or v_many or e.ids <> '{}' then 1 when v_id is not null or l.phase = 1 or l.visited_by = pg_current_xact_id() then 2 else 0 end,
       next_at = case when v_more then _visit_carefully.at when v_many or e.ids <> '{}' then _visit_carefully.at + interval '20 ms'
-                     when v_id is not null or l.phase = 1 then _visit_carefully.at + interval '3 ms' end
+                     when v_id is not null or l.phase = 1 or l.visited_by = pg_current_xact_id() then _visit_carefully.at + interval '3 ms' end
     from (select coalesce(array_agg(q.due_at order by q.due_at, q.id), '{}') as dues, coalesce(array_agg(q.id order by q.due_at, q.id), '{}') as ids
             from (select u.due_at, u.id from menzil.lane o cross join unnest(o.early_due, o.early_id) u(due_at, id) where o.ctid = p_lane
                   union select u.due_at, u.id from unnest(v_held.dues, v_held.ids) u(due_at, id) where v_many is not true) q) e

@@ -31,12 +31,14 @@ begin
   v_more := cardinality(ids) > p_room;
   v_id := ids[cardinality(ids)];
   update menzil.lane l set
-      low_due = case when (v_due, v_id) < (l.head_due, l.head_id) then v_due else l.head_due end,
-      low_id = case when (v_due, v_id) < (l.head_due, l.head_id) then v_id else l.head_id end,
+      low_due = case when l.visited_by = pg_current_xact_id() then l.low_due when (v_due, v_id) < (l.head_due, l.head_id) then v_due else l.head_due end,
+      low_id = case when l.visited_by = pg_current_xact_id() then l.low_id when (v_due, v_id) < (l.head_due, l.head_id) then v_id else l.head_id end,
       head_due = coalesce(v_due, l.head_due),
       head_id = coalesce(v_id, l.head_id),
-      phase = case when v_more or l.early_id <> '{}' then 1 when v_id is not null or l.phase = 1 then 2 else 0 end,
-      next_at = case when v_more or l.early_id <> '{}' then _visit_lane.at when v_id is not null or l.phase = 1 then _visit_lane.at + interval '3 ms' end
+      visited_by = pg_current_xact_id(),
+      phase = case when v_more or l.early_id <> '{}' then 1 when v_id is not null or l.phase = 1 or l.visited_by = pg_current_xact_id() then 2 else 0 end,
+      next_at = case when v_more or l.early_id <> '{}' then _visit_lane.at
+                     when v_id is not null or l.phase = 1 or l.visited_by = pg_current_xact_id() then _visit_lane.at + interval '3 ms' end
    where l.ctid = p_lane;
   if v_more then
     ids := nullif(ids[1 : p_room], '{}');

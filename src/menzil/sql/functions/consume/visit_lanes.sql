@@ -1,6 +1,6 @@
 -- Leases what these locked lanes of one priority may give, looks at one place more for the new head, and moves their
--- marks. The scan starts at the head of the visit before the last one: docs/decisions/0003-fold.md says why that is
--- enough. Ids come back in turns: the first of each lane, the second of each lane, and so on; among them may be some
+-- marks. The scan starts at the head of the visiting transaction before the last one: docs/decisions/0003-fold.md says
+-- why that is enough. Ids come back in turns: the first of each lane, the second of each lane, and so on; among them may be some
 -- that were not leased because they expired, or because somebody withdrew them in this very moment.
 create or replace function menzil._visit_lanes(
   p_rank smallint, p_lanes tid[], p_channels integer[], p_low_dues timestamptz[], p_low_ids bigint[], p_rooms integer[],
@@ -31,12 +31,14 @@ begin
         from clock c, gone g where not g.late
   ), moved as (
     update menzil.lane l set
-        low_due = case when (h.due_at, h.id) < (l.head_due, l.head_id) then h.due_at else l.head_due end,
-        low_id = case when (h.due_at, h.id) < (l.head_due, l.head_id) then h.id else l.head_id end,
+        low_due = case when l.visited_by = pg_current_xact_id() then l.low_due when (h.due_at, h.id) < (l.head_due, l.head_id) then h.due_at else l.head_due end,
+        low_id = case when l.visited_by = pg_current_xact_id() then l.low_id when (h.due_at, h.id) < (l.head_due, l.head_id) then h.id else l.head_id end,
         head_due = coalesce(h.due_at, l.head_due),
         head_id = coalesce(h.id, l.head_id),
-        phase = case when h.more or l.early_id <> '{}' then 1 when h.id is not null or l.phase = 1 then 2 else 0 end,
-        next_at = case when h.more or l.early_id <> '{}' then c.at when h.id is not null or l.phase = 1 then c.at + interval '3 ms' end
+        visited_by = pg_current_xact_id(),
+        phase = case when h.more or l.early_id <> '{}' then 1 when h.id is not null or l.phase = 1 or l.visited_by = pg_current_xact_id() then 2 else 0 end,
+        next_at = case when h.more or l.early_id <> '{}' then c.at
+                       when h.id is not null or l.phase = 1 or l.visited_by = pg_current_xact_id() then c.at + interval '3 ms' end
       from clock c cross join unnest(p_lanes) with ordinality u(at, turn)
       left join (select distinct on (f.turn) f.turn, f.due_at, f.id, f.n > f.room as more from found f order by f.turn, f.n desc) h on h.turn = u.turn
      where l.ctid = u.at
