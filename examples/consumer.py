@@ -10,7 +10,7 @@ import psycopg
 import menzil
 
 
-class TryAgain(Exception):
+class BusyError(Exception):
     """The other side is busy."""
 
 
@@ -18,7 +18,7 @@ def resize(message: menzil.Message) -> None:
     """The work: fails once for the large picture, and always for the broken one."""
     picture = message.payload["picture"]
     if picture == "large.png" and message.attempt == 1:
-        raise TryAgain("out of memory")
+        raise BusyError("out of memory")
     if picture == "broken.png":
         raise ValueError("not a picture")
 
@@ -30,7 +30,7 @@ def work(mq: menzil.Menzil) -> None:
         for message in messages:
             try:
                 resize(message)
-            except TryAgain as error:
+            except BusyError as error:
                 failed.append(menzil.Fail(message, str(error), retry_after=0))
             except Exception as error:
                 failed.append(menzil.Fail(message, str(error), permanent=True))
@@ -46,5 +46,7 @@ with menzil.Menzil(os.environ.get("MENZIL_DSN")) as mq:
     mq.send_batch("pictures", [{"picture": name} for name in ("small.png", "large.png", "broken.png")])
     work(mq)
     with psycopg.connect(mq.dsn) as conn:
-        query = "select payload ->> 'picture', last_error from menzil.dlq where endpoint_name = 'pictures' order by id desc"
+        query = (
+            "select payload ->> 'picture', last_error from menzil.dlq where endpoint_name = 'pictures' order by id desc"
+        )
         print("dead letter:", *conn.execute(query).fetchone())

@@ -47,7 +47,26 @@ begin
       perform menzil._bury(v_dead.ids, v_dead.attempts, v_dead.leased_ats, v_dead.workers, v_dead.errors, v_dead.blocks, p_now);
     end loop;
   end if;
+  if array_to_string(p_errors, ' ') ~ '\[DISABLE\]' then
+    perform menzil._disable_gone(p_channels, p_errors);
+  end if;
   return v_again.dead_ids;
+end $$;
+
+-- An endpoint that says it is gone, and whose config asks for it, refuses messages from now on.
+create or replace function menzil._disable_gone(p_channels integer[], p_errors text[]) returns void
+language plpgsql as $$
+declare
+  v_name text;
+begin
+  for v_name in
+    update menzil.channel c set enabled = false, updated_at = clock_timestamp()
+     where c.id = any (array(select u.channel_id from unnest(p_channels, p_errors) u(channel_id, error) where u.error ~ '^\s*(\[PERMANENT\]\s*)?\[DISABLE\]'))
+       and c.enabled and c.config -> 'auto_disable_on_gone' = 'true'
+    returning c.name
+  loop
+    perform menzil._event('endpoint.disabled', 'endpoint', v_name, '{"enabled": true}', '{"enabled": false}', '{"reason": "gone"}');
+  end loop;
 end $$;
 
 -- Dead letters: the working list gets a row, the archive another. With p_blocks the ordering key waits for a decision.
