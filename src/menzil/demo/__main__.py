@@ -49,6 +49,8 @@ def main() -> int:
         except UntrueError as untrue:
             print(f"\nThis should be so, and is not: {untrue}.", file=sys.stderr)
             return 1
+        except KeyboardInterrupt:
+            return 130
         finally:
             server.close(wait=30)
 

@@ -1,0 +1,423 @@
+"""One step in both worlds: each method calls the engine, does the same on paper, and compares the answers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from tests.model import judge
+from tests.model.engine import Engine, Refusal, json
+from tests.model.paper import Channel, Message, Queue
+
+PATIENCE = 60
+NOBODY = 10**12
+
+
+class Play:
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.paper = engine, Queue()
+        self.saved: Queue | None = None
+        self.ids: list[int] = []  # every id that a send ever returned, rolled back or not
+
+    def refuses(self, got: Any, *codes: str) -> None:
+        assert isinstance(got, Refusal), f"it was not refused: {got}"
+        assert got.sqlstate in codes
+
+    def compare(self) -> None:
+        judge.compare(self.engine, self.paper)
+        if any(channel.released for channel in self.paper.channels.values()):
+            self._notice_gone_channels()
+        if self.saved is not None:
+            # Nobody else sees any of it before the commit.
+            seen = self.engine.other.execute("select id, status from menzil.queue order by id").fetchall()
+            expected = [(m.id, m.status) for _, m in sorted(self.saved.live.items())]
+            assert seen == expected, "others see what is not committed"
+
+    def _notice_gone_channels(self) -> None:
+        names = {name for (name,) in self.engine.run("select name from menzil.channels")}
+        for channel in list(self.paper.channels.values()):
+            if channel.released and channel.name not in names:
+                assert not any(m.channel == channel.name for m in self.paper.live.values()), "it had messages"
+                del self.paper.channels[channel.name]
+                self.paper.used = {k: v for k, v in self.paper.used.items() if k[0] != channel.name}
+
+    # Sending
+
+    def send(self, options: dict[str, Any]) -> None:
+        self.paper.tick()
+        named = {k: v for k, v in self._sql(options).items() if k not in ("channel", "payload")}
+        got = self.engine.call("send_with_options", options["channel"], json(options["payload"]), **named)
+        self._sent(got, [options], lambda number: [number])
+
+    def send_batch(self, channel: str, count: int, priority: int) -> None:
+        self.paper.tick()
+        payloads = [json(n) for n in range(count)]
+        got = self.engine.call("send_batch_with_priority", channel, payloads, priority)
+        if count == 0 and isinstance(got, Refusal):
+            assert got.sqlstate in self._verdict([{"channel": channel, "payload": 0}])
+            return
+        self._sent(got, [{"channel": channel, "payload": n, "priority": priority} for n in range(count)], list)
+
+    def send_many(self, messages: list[dict[str, Any]], as_json: bool) -> None:
+        self.paper.tick()
+        if as_json:
+            objects = [
+                {("endpoint" if k == "channel" else k): (str(v) if k.endswith("_at") else v) for k, v in self._sql(m).items()}
+                for m in messages
+            ]  # fmt: skip
+            got = self.engine.call("send_many", json([{k: v for k, v in o.items() if v is not None} for o in objects]))
+        else:
+            columns = {k: [self._sql(m).get(k) for m in messages] for k in _ARRAYS}
+            columns["payload"] = [json(m["payload"]) for m in messages]
+            columns["priority"] = [m.get("priority", 0) for m in messages]
+            text = ", ".join(f"p_{name} => %s::{kind}[]" for name, kind in _ARRAYS.values())
+            got = self.engine._guarded(f"select menzil.send_many({text})", *columns.values())
+        self._sent(got, messages, list)
+
+    def create(self, channel: str, content: bytes, scheduled: int | None) -> None:
+        self.paper.tick()
+        got = self.engine.call("message_create", channel, content, dequeue_at=self._at(scheduled))
+        self._sent(got, [{"channel": channel, "content": content, "scheduled": scheduled}], lambda number: [number])
+
+    def _sent(self, got: Any, messages: list[dict[str, Any]], numbers: Any) -> None:
+        """Does on paper what a send did, or checks why it was refused."""
+        expected = self._verdict(messages)
+        if isinstance(got, Refusal):
+            assert got.sqlstate in expected, f"refused with {got.sqlstate}, {expected or 'nothing'} was expected"
+            return
+        assert not expected or "" in expected, f"it was not refused with {expected}"
+        paper, hour = self.paper, self.paper.hour
+        assert len(numbers(got)) == len(messages)
+        for number, options in zip(numbers(got), messages, strict=True):
+            holder = paper.holder(options["channel"], options.get("idempotency_key"))
+            if holder is not None:
+                assert holder[0] == number, f"the key is held by {holder[0]}, {number} was returned"
+                continue
+            assert number not in self.ids, "an id came twice"
+            self.ids.append(number)
+            wait = options.get("scheduled")
+            expires = options.get("expires")
+            due = paper.now() if wait is None else (hour + wait, 0)
+            paper.add(
+                Message(
+                    id=number, channel=options["channel"], due=due, priority=options.get("priority", 0),
+                    payload=options.get("payload"), content=options.get("content"),
+                    ordering_key=options.get("ordering_key"), idempotency_key=options.get("idempotency_key"),
+                    scheduled=None if wait is None else hour + wait, expires=None if expires is None else hour + expires,
+                )
+            )  # fmt: skip
+
+    def _verdict(self, messages: list[dict[str, Any]]) -> set[str]:
+        """The refusals that fit; an empty string among them when it may also be accepted."""
+        paper, found, held = self.paper, set(), {}
+        for options in messages:
+            channel = paper.channels.get(options["channel"])
+            wait, expires = options.get("scheduled"), options.get("expires")
+            if channel is None:
+                found.add("42704")
+            elif channel.released:
+                found.add("55000")
+            elif wait is not None and expires is not None and expires <= wait:
+                found.add("22023")
+        if found:
+            return found
+        new: dict[str, int] = {}
+        for options in messages:
+            name, key = options["channel"], options.get("idempotency_key")
+            holder = paper.holder(name, key) or held.get((name, key))
+            if key is None or holder is None:
+                new[name] = new.get(name, 0) + 1
+                held[name, key] = (0, options.get("payload")) if key is not None else None
+            elif holder[1] != options.get("payload"):
+                found.add("23505")
+        for name in {options["channel"] for options in messages}:
+            room = paper.room(name)
+            if new.get(name, 0) > room:
+                found.add("53400")
+            elif sum(options["channel"] == name for options in messages) > room and len(messages) > 1:
+                # Whether repeats of a batch need room is not written anywhere.
+                found |= {"53400", ""} if not found else {"53400"}
+        return found
+
+    def _sql(self, options: dict[str, Any]) -> dict[str, Any]:
+        words = {k: v for k, v in options.items() if k not in ("scheduled", "expires")}
+        for word in ("scheduled", "expires"):
+            if options.get(word) is not None:
+                words[f"{word}_at"] = self._at(options[word])
+        return words
+
+    def _at(self, hours: int | None) -> Any:
+        return None if hours is None else self.engine.clock.at(self.paper.hour + hours)
+
+    # Consuming
+
+    def dequeue(self, limit: int, hours: int, channels: list[str] | None) -> None:
+        if channels is not None and any(name not in self.paper.channels for name in channels):
+            got = self.engine.rows("id", "message_dequeue", hours * 3_600_000, limit, [n for n in channels if n not in self.paper.channels])
+            # A channel that was released and has gone may still be named: somebody may have sent to it before.
+            assert got == [] or got == Refusal("42704")
+            return
+        wanted = limit
+        for _ in range(PATIENCE):
+            self.paper.tick()
+            self.paper.recover()
+            self.paper.choose_heads()
+            judge.note_who_waits(self.paper)
+            rows = self.engine.dequeue(hours, wanted, channels)
+            judge.lease(self.paper, rows, hours, wanted, channels)
+            wanted -= len(rows)
+            if wanted == 0 or judge.left_over(self.paper, channels) == 0:
+                return
+            self.compare()
+        raise AssertionError(f"{judge.left_over(self.paper, channels)} messages are ready and do not come")
+
+    def settle(self, kind: str, tokens: list[tuple[int, int]], how: dict[str, Any], scalar: bool) -> None:
+        """complete, defer, fail or heartbeat, for tokens that may be wrong."""
+        self.paper.tick()
+        expected = {number: self.paper.outcome(number, attempt) for number, attempt in tokens}
+        call, given = self._settle_call(kind, tokens, how, scalar)
+        if scalar:
+            got = self.engine._guarded(f"select menzil.{call}", *given)
+            [(number, _)] = tokens
+            if expected[number] != "settled":
+                self.refuses(got, "MZ001" if expected[number] == "stale" else "MZ002")
+                return
+            outcomes = {number: got or "settled"}
+        else:
+            outcomes = dict(self.engine._guarded(f"select id, outcome from menzil.{call}", *given, many=True))
+        for number, what in expected.items():
+            if what == "settled":
+                expected[number] = self._settled(kind, self.paper.live[number], how)
+        assert outcomes == expected
+
+    def _settle_call(
+        self, kind: str, tokens: list[tuple[int, int]], how: dict[str, Any], scalar: bool
+    ) -> tuple[str, list[Any]]:
+        ids, attempts = [number for number, _ in tokens], [attempt for _, attempt in tokens]
+        wait = None if how.get("wait") is None else timedelta(hours=how["wait"])
+        extra: dict[str, list[tuple[str, Any]]] = {
+            "complete": [],
+            "defer": [("timestamptz", self._at(how.get("until"))), ("bytea", how.get("state"))],
+            "fail": [("text", how.get("error")), ("interval", wait)],
+            "heartbeat": [("bigint", how.get("hours", 1) * 3_600_000)],
+        }
+        if scalar:
+            words = ["%s", "%s"] + [f"%s::{sort}" for sort, _ in extra[kind]]
+            return f"message_{kind}({', '.join(words)})", [ids[0], attempts[0], *(value for _, value in extra[kind])]
+        if kind == "heartbeat":
+            return "message_heartbeat(%s::bigint[], %s::bigint[], %s)", [ids, attempts, extra[kind][0][1]]
+        words = ["%s::bigint[]", "%s::bigint[]"] + [f"%s::{sort}[]" for sort, _ in extra[kind]]
+        return f"message_{kind}({', '.join(words)})", [ids, attempts, *([value] * len(ids) for _, value in extra[kind])]
+
+    def _settled(self, kind: str, message: Message, how: dict[str, Any]) -> str:
+        if kind == "complete":
+            self.paper.end(message, "completed")
+        elif kind == "defer":
+            message.state = how["state"] if how["state"] is not None else message.state
+            until = how.get("until")
+            self.paper.wait_again(message, self.paper.now() if until is None else (self.paper.hour + until, 0))
+        elif kind == "heartbeat":
+            assert message.unlock is not None
+            message.unlock = max(message.unlock, self.paper.later(how["hours"]))
+        else:
+            return self.paper.fail(message, how["error"], how["wait"])
+        return "settled"
+
+    # Operating
+
+    def channel_set(self, name: str, limits: dict[str, Any]) -> None:
+        channel = self.paper.channels.get(name)
+        named = {k: v for k, v in limits.items() if k != "release_hours"}
+        named["release_interval_ms"] = limits.get("release_hours", 0) * 3_600_000
+        got = self.engine.call("channel_set", name, **named)
+        if channel is not None and channel.released:
+            self.refuses(got, "55000")
+            return
+        assert not isinstance(got, Refusal)
+        if channel is None:
+            channel = self.paper.channels[name] = Channel(name)
+            policy = {"max_retries": 3, "backoff": "fixed", "base_delay_seconds": 3600, "max_delay_seconds": 36000}
+            self.policy(name, policy)
+        if limits.get("release_hours", 0) != channel.release_hours:
+            # Leases are counted from the moment there is something to count them for.
+            channel.releases = [] if channel.release_hours == 0 else channel.releases
+        for word in ("max_concurrency", "max_size", "release_hours", "release_count", "on_dead"):
+            setattr(channel, word, limits.get(word, getattr(Channel(""), word)))
+        self._forget_turns(name)
+
+    def policy(self, name: str, policy: dict[str, object]) -> None:
+        assert not isinstance(self.engine.call("set_retry_policy", name, json(policy)), Refusal)
+        self.paper.channels[name].policy = policy
+
+    def pause(self, name: str, paused: bool) -> None:
+        got = self.engine.call("channel_pause" if paused else "channel_resume", name)
+        if name not in self.paper.channels:
+            self.refuses(got, "42704")
+            return
+        self.paper.channels[name].paused = paused
+        self._forget_turns(name)
+
+    def _forget_turns(self, name: str) -> None:
+        self.paper.waiting = {lane: since for lane, since in self.paper.waiting.items() if lane[0] != name}
+
+    def release(self, name: str) -> None:
+        got = self.engine.call("channel_release", name)
+        if name not in self.paper.channels:
+            self.refuses(got, "42704")
+            return
+        self.paper.channels[name].released = True
+
+    def purge(self, name: str) -> None:
+        got = self.engine.call("channel_purge", name)
+        if name not in self.paper.channels:
+            self.refuses(got, "42704")
+            return
+        waiting = [m for m in self.paper.live.values() if m.channel == name and m.status == "pending"]
+        assert got == len(waiting)
+        for message in waiting:
+            self.paper.end(message, "cancelled")
+
+    def cancel(self, number: int) -> None:
+        got = self.engine.call("message_cancel", number)
+        message, dead = self.paper.live.get(number), self.paper.dead.get(number)
+        if message is None and number not in self.paper.ended:
+            self.refuses(got, "42704")
+        elif message is not None and message.status == "pending":
+            assert got is True
+            self.paper.end(message, "cancelled")
+        elif dead is not None and dead.blocks:
+            assert got is True
+            self.paper.dead[number] = type(dead)(dead.channel, dead.ordering_key, blocks=False)
+        else:
+            assert got is False
+
+    def retry_now(self, number: int) -> None:
+        now = self.paper.tick()
+        got = self.engine.call("message_retry_now", number)
+        message = self.paper.live.get(number)
+        if message is None and number not in self.paper.ended:
+            self.refuses(got, "42704")
+            return
+        if message is None or message.status != "pending":
+            assert got is False
+            return
+        if message.due > now:
+            assert got is True
+        # Due, but perhaps not yet moved by anybody: then the answer may be either.
+        if got:
+            assert message.scheduled is not None or message.attempts > 0, "it never waited for a time"
+            message.due = now
+
+    def maintain(self) -> None:
+        self.paper.tick()
+        self.engine.call("maintain")
+        self.paper.recover()
+        self._expire()
+        self.paper.choose_heads()
+
+    def recover(self) -> None:
+        self.paper.tick()
+        assert self.engine.call("recover_stale_messages") == self.paper.recover()
+
+    def mark_expired(self) -> None:
+        self.paper.tick()
+        assert self.engine.call("mark_expired_messages") == self._expire()
+
+    def _expire(self) -> int:
+        late = [m for m in self.paper.live.values() if m.status == "pending" and self.paper.expired(m)]
+        for message in late:
+            self.paper.end(message, "expired")
+        return len(late)
+
+    def finish(self) -> None:
+        """Takes every obstacle away; then every message that is alive comes out, and nothing is left anywhere."""
+        for name, channel in list(self.paper.channels.items()):
+            if not channel.released:
+                self.channel_set(name, {})
+            self.pause(name, False)
+        for number, dead in list(self.paper.dead.items()):
+            if dead.blocks:
+                self.cancel(number)
+        self.pass_hours(100)
+        for _ in range(PATIENCE):
+            self.dequeue(100, 1, None)
+            self.compare()
+            flying = [(m.id, m.attempts) for m in self.paper.live.values() if m.status == "processing"]
+            if flying:
+                self.settle("complete", flying, {}, scalar=False)
+            elif not self.paper.live:
+                break
+        self.compare()
+        assert not self.paper.live, "some messages never came"
+        self._nothing_is_left()
+
+    def _nothing_is_left(self) -> None:
+        self.maintain()
+        for table in ("message", "ready", "scheduled", "key_queue", "lease"):
+            assert self.engine.run(f"select * from menzil.{table}") == [], table
+        assert self.engine.run("select channel_id, in_flight from menzil.gate where in_flight <> 0") == []
+        letters = dict(self.engine.run("select original_message_id, blocks_key from menzil.dlq"))
+        assert letters == {number: dead.blocks for number, dead in self.paper.dead.items()}
+        tries = dict(
+            self.engine.run("select message_id, array_agg(attempt order by attempt) from menzil.attempts group by 1")
+        )
+        expected = {m.id: list(range(1, m.attempts + 1)) for m in self.paper.ended.values() if m.attempts}
+        assert tries == expected
+
+    # Looking
+
+    def peek(self, name: str) -> None:
+        if name not in self.paper.channels:
+            return
+        shown = [row.id for row in self.engine.peek(name, 100)]
+        mine = [m for m in self.paper.live.values() if m.channel == name]
+        may = {m.id for m in mine if self.paper.may_be_leased(m)}
+        must = {m.id for m in mine if self.paper.must_be_leased(m)}
+        assert must <= set(shown) <= may
+        order = sorted((self.paper.live[n] for n in shown), key=lambda m: (-m.priority, m.due, m.id))
+        assert shown == [m.id for m in order]
+
+    def status(self, number: int) -> None:
+        got = self.engine.rows(
+            "status, channel, num_attempts, retry_count, unlock_at, scheduled_at", "message_status", number
+        )
+        m = self.paper.live.get(number) or self.paper.ended.get(number)
+        if m is None:
+            self.refuses(got, "42704")
+            return
+        status, channel, attempts, retries, unlock, scheduled = got[0]
+        assert (status, channel, attempts, retries) == (m.status, m.channel, m.attempts, m.retry_count)
+        assert self.engine.clock.hour_of(unlock) == (m.unlock[0] if m.unlock else None)
+        if m.id in self.paper.live:
+            assert self.engine.clock.hour_of(scheduled) == m.scheduled
+
+    # Groups and time
+
+    def begin(self) -> None:
+        self.engine.run("begin")
+        self.saved = self.paper.copy()
+
+    def commit(self) -> None:
+        self.engine.run("commit")
+        self.saved = None
+
+    def rollback(self) -> None:
+        assert self.saved is not None
+        self.engine.run("rollback")
+        order, self.paper, self.saved = self.paper.order, self.saved, None
+        self.paper.order = order
+
+    def pass_hours(self, hours: int) -> None:
+        self.engine.clock.pass_hours(hours)
+        self.paper.hour += hours
+
+
+_ARRAYS = {
+    "channel": ("endpoint_names", "text"),
+    "payload": ("payloads", "jsonb"),
+    "priority": ("priorities", "integer"),
+    "scheduled_at": ("scheduled_ats", "timestamptz"),
+    "idempotency_key": ("idempotency_keys", "text"),
+    "expires_at": ("expires_ats", "timestamptz"),
+    "ordering_key": ("ordering_keys", "text"),
+}
