@@ -134,6 +134,17 @@ class Machine(RuleBasedStateMachine):
         self.sound = False
         self.play.dequeue(limit, lock, only)
 
+    @rule(limit=st.sampled_from([1, 2, 5]))
+    def dequeue_anything(self, limit: int) -> None:
+        self.sound = False
+        self.play.dequeue(limit, 3, None)
+
+    @rule(chosen=st.lists(picks, min_size=1, max_size=4), kind=st.sampled_from(["complete", "fail", "defer"]), how=outcomes)
+    def settle_what_is_held(self, chosen: list[int], kind: str, how: dict[str, Any]) -> None:
+        self.sound = False
+        flying = [(m.id, m.attempts) for m in self.play.paper.live.values() if m.status == "processing"]
+        self.play.settle(kind, [token for n, token in enumerate(flying) if n in chosen], how, scalar=False)
+
     @rule(
         kind=st.sampled_from(["complete", "complete", "defer", "fail", "fail", "heartbeat"]),
         chosen=st.lists(st.tuples(picks, st.sampled_from([0, 0, 0, 0, -1, 1])), max_size=4),

@@ -14,8 +14,8 @@ def test_endpoint_that_is_gone_is_disabled_when_its_config_asks_for_it(db: str, 
         conn.execute("select menzil.send('hook', '{}')")
         message = conn.execute("select id, num_attempts from menzil.message_dequeue(30000)").fetchone()
         assert message is not None
-        outcome = conn.execute("select menzil.message_fail(%s, %s, '[PERMANENT] [DISABLE] 410 Gone')", message).fetchone()
-        assert outcome == ("dead",)
+        fail = "select menzil.message_fail(%s, %s, '[PERMANENT] [DISABLE] 410 Gone')"
+        assert conn.execute(fail, message).fetchone() == ("dead",)
         assert conn.execute("select enabled from menzil.endpoints where name = 'hook'").fetchone() == (enabled,)
         events = "select count(*) from menzil.event_log where event_type = 'endpoint.disabled'"
         assert conn.execute(events).fetchone() == (int(asked),)

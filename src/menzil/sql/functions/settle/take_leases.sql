@@ -30,7 +30,7 @@ begin
     select u.id,
            case when u.id = any (p_settled) then p_outcome
                 when exists (select 1 from menzil.lease l where l.id = u.id)
-                  or exists (select 1 from menzil.message m where m.id = u.id and m.attempts >= u.attempt) then 'stale'
+                  or exists (select 1 from menzil.message m where m.id = u.id and u.attempt between 1 and m.attempts) then 'stale'
                 else 'unknown' end
       from (select distinct on (w.id) w.id, w.attempt from unnest(p_ids, p_attempts) w(id, attempt) where w.id is not null order by w.id) u;
 end $$;
