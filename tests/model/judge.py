@@ -12,7 +12,9 @@ def compare(engine: Engine, paper: Queue) -> None:
     """Everything alive, and everything that ended since the last time."""
     real = {row[0]: row for row in engine.run(QUEUE)}
     _notice_expiry(engine, paper, real.keys())
-    assert list(real) == sorted(paper.live), "other messages are alive than should be"
+    lost, ghosts = paper.live.keys() - real.keys(), real.keys() - paper.live.keys()
+    assert not lost, f"not alive: {[paper.live[n] for n in lost]}"
+    assert not ghosts, f"alive: {[real[n] for n in ghosts]}"
     for number, row in real.items():
         shown = list(row)
         shown[12], shown[13] = engine.clock.hour_of(row[12]), engine.clock.hour_of(row[13])
@@ -55,14 +57,14 @@ def lease(paper: Queue, rows: list[Row], hours: int, limit: int, channels: list[
         message = paper.live.get(row.id)
         assert message is not None, f"{row} does not exist"
         assert channels is None or row.channel in channels, f"{row} is of a channel that was not asked for"
-        assert paper.gate(paper.channels[message.channel]) > 0, f"{row} is more than its channel may give"
-        assert paper.may_be_leased(message), f"{row} may not be leased now"
+        assert paper.gate(paper.channels[message.channel]) > 0, f"{message} is more than its channel may give"
+        assert paper.may_be_leased(message), f"{message} may not be leased at {paper.now()}"
         for other in _ready(paper, channels):
             before = other.priority > message.priority or (
                 (other.channel, other.priority) == (message.channel, message.priority)
                 and (other.due, other.id) < (message.due, message.id)
             )
-            assert not before, f"{row} was leased before {other}"
+            assert not before, f"{message} was leased before {other}"
         served.add((message.channel, message.priority))
         _lease_one(paper, message, hours)
         shown = [message.id, message.channel, message.attempts, message.priority, message.ordering_key]

@@ -174,7 +174,7 @@ class Queue:
             hour, order = self.now()
             recent = sum((at[0] + channel.release_hours, at[1]) > (hour, order) for at in channel.releases)
             room = min(room, channel.release_count - recent)
-        return room
+        return max(room, 0)
 
     def joined(self, channel: str, key: str) -> list[Message]:
         """Messages of an ordering key whose time has come, by id."""

@@ -10,7 +10,7 @@ from tests.model import judge
 from tests.model.engine import Engine, Refusal, json
 from tests.model.paper import Channel, Message, Queue
 
-PATIENCE = 3.0
+PATIENCE = 2.0
 NOBODY = 10**12
 
 

@@ -99,7 +99,9 @@ class Actor:
 
     def fail(self, leases: Sequence[Lease], error: str = "[RETRYABLE] boom", wait: str | None = None) -> list[str]:
         waits = None if wait is None else [wait] * len(leases)
-        return self._settle("message_fail(%s::bigint[], %s::bigint[], %s, %s::interval[])", leases, [error] * len(leases), waits)
+        return self._settle(
+            "message_fail(%s::bigint[], %s::bigint[], %s, %s::interval[])", leases, [error] * len(leases), waits
+        )
 
     def status(self, message: int) -> str:
         return self.one("select status from menzil.message_status(%s)", message)

@@ -27,7 +27,9 @@ SHORT = 300
 class Ledger:
     """What was promised to whom. A list append is atomic, so threads share it."""
 
-    sent: list[tuple[int, str, str | None, float, float]] = field(default_factory=list)  # id, channel, key, begun, committed
+    sent: list[tuple[int, str, str | None, float, float]] = field(
+        default_factory=list
+    )  # id, channel, key, begun, committed
     undone: list[int] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
     cancelled: list[int] = field(default_factory=list)
@@ -81,7 +83,9 @@ class Crowd:
                     mine += [(number, channel, None) for number in actor.send_batch(channel, dice.randint(1, 6))]
                     continue
                 mine.append((self._send_one(actor, dice, channel, key), channel, key))
-            taken = actor.dequeue(dice.choice([1, 4]), *dice.choice([[], ["free", "one"]])) if dice.random() < 0.1 else []
+            taken = (
+                actor.dequeue(dice.choice([1, 4]), *dice.choice([[], ["free", "one"]])) if dice.random() < 0.1 else []
+            )
             actor.complete(taken)
             if dice.random() < 0.2:
                 actor.run("select pg_sleep(%s)", dice.random() * (0.1 if dice.random() < 0.9 else 1))
@@ -96,7 +100,8 @@ class Crowd:
 
     def _send_one(self, actor: Actor, dice: Random, channel: str, key: str | None) -> int:
         return actor.one(
-            "select menzil.send_with_options(%s, '0', %s, clock_timestamp() + %s::float8 * interval '1 ms', p_ordering_key => %s,"
+            "select menzil.send_with_options(%s, '0', %s, clock_timestamp() + %s::float8 * interval '1 ms',"
+            " p_ordering_key => %s,"
             " p_expires_at => clock_timestamp() + %s::float8 * interval '1 ms')",
             channel,
             dice.choice([0, 0, 0, 5, 10]),
@@ -154,4 +159,3 @@ class Crowd:
         while self.working.is_set():
             actor.run("select menzil.maintain()")
             actor.run("select pg_sleep(%s)", dice.random() * 0.2)
-

@@ -81,4 +81,6 @@ class Stage:
         with psycopg.connect(self.dsn, autocommit=True) as conn:
             gone = "select not exists (select 1 from pg_stat_activity where pid = any(%s))"
             poll(lambda: bool(conn.execute(gone, [pids]).fetchone()[0]), "closed connections are gone")
-            return conn.execute("select deadlocks from pg_stat_database where datname = current_database()").fetchone()[0]
+            return conn.execute("select deadlocks from pg_stat_database where datname = current_database()").fetchone()[
+                0
+            ]

@@ -26,4 +26,7 @@ def test_sixteen_senders_and_four_consumers_lose_nothing_and_keep_every_promise(
     stage.sweep()
     left = stage.watcher.run("select name, in_flight from menzil.channels where in_flight <> 0")
     assert left == []
-    print(f"{len(crowd.ledger.sent)} sent, {len(crowd.ledger.undone)} rolled back, {len(tries)} leases, {len(ended)} ended")
+    print(
+        f"{len(crowd.ledger.sent)} sent, {len(crowd.ledger.undone)} rolled back, "
+        f"{len(tries)} leases, {len(ended)} ended"
+    )

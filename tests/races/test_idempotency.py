@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future
 
 import psycopg
@@ -63,7 +62,7 @@ def test_keys_belong_to_their_channel_and_do_not_wait_for_another_one(stage: Sta
 
 
 @pytest.fixture
-def paused(stage: Stage) -> Iterator[tuple[Actor, Actor]]:
+def paused(stage: Stage) -> tuple[Actor, Actor]:
     """A sender that stops after it has looked for its key and before it inserts, and who lets it go by committing."""
     stage.watcher.run("""
         create function public.stop_here() returns trigger language plpgsql as $$
@@ -78,7 +77,7 @@ def paused(stage: Stage) -> Iterator[tuple[Actor, Actor]]:
     sender.run("set application_name = 'stops'")
     gate.begin()
     gate.run("select pg_advisory_xact_lock(4711)")
-    yield sender, gate
+    return sender, gate
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)

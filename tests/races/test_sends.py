@@ -56,7 +56,12 @@ def test_open_transaction_with_sends_blocks_nobody(stage: Stage, limits: str):
         assert other.cancel(other.send("a", scheduled_at="2100-01-01")) is True
         assert consumer.recover() == 0
         stage.sweep()
-        for call in ["channel_pause('a')", "channel_resume('a')", "maintain_archive_partitions()", "channel_purge('a')"]:
+        for call in [
+            "channel_pause('a')",
+            "channel_resume('a')",
+            "maintain_archive_partitions()",
+            "channel_purge('a')",
+        ]:
             other.run(f"select menzil.{call}")
         other.channel("a", max_concurrency=50)
         assert stage.watcher.one("select count(*) from menzil.queue") == 0

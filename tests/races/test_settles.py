@@ -1,4 +1,4 @@
-"""Settles against settles, heartbeats, recoveries and limits: one of them wins, the other one is told, nobody deadlocks."""
+"""Settles against settles, heartbeats, recoveries and limits: one wins, the other is told, nobody deadlocks."""
 
 from __future__ import annotations
 
@@ -104,7 +104,13 @@ def test_recovery_keeps_watching_a_lease_that_was_extended(stage: Stage):
     leases = one.take(1, lease=1)
     for _ in range(3):
         one.heartbeat(leases, lease=150)
-        poll(lambda: not stage.watcher.run("select 1 from menzil.lease_batch where unlock_at <= now()") or janitor.recover() == 0, "it was looked at")
+        poll(
+            lambda: (
+                not stage.watcher.run("select 1 from menzil.lease_batch where unlock_at <= now()")
+                or janitor.recover() == 0
+            ),
+            "it was looked at",
+        )
         assert one.heartbeat(leases, lease=150) == ["settled"]
     poll(lambda: janitor.recover() == 1, "the lease is taken back after its last extension")
     assert one.heartbeat(leases) == ["stale"]

@@ -116,7 +116,8 @@ def test_cancel_that_begins_between_the_look_and_the_visit_holds_up_that_one_deq
           end if;
           return null;
         end $$;
-        create trigger stop_here before delete on menzil.ready for each statement execute function public.stop_here()""")
+        create trigger stop_here before delete on menzil.ready
+          for each statement execute function public.stop_here()""")
     consumer, operator, gate, other = stage.hire(patient=True), stage.hire(), stage.hire(), stage.hire()
     consumer.run("set application_name = 'stops'")
     gate.begin()
@@ -170,7 +171,8 @@ def test_purge_leaves_what_is_being_leased(stage: Stage):
 def expiring(actor: Actor, channel: str, **options: object) -> int:
     """A message that expires in a moment, returned when that moment has passed."""
     sent = actor.one(
-        "select menzil.send_with_options(%s, '0', p_ordering_key => %s, p_expires_at => clock_timestamp() + interval '30 ms')",
+        "select menzil.send_with_options(%s, '0', p_ordering_key => %s,"
+        " p_expires_at => clock_timestamp() + interval '30 ms')",
         channel, options.get("ordering_key"),
     )  # fmt: skip
     poll(lambda: actor.one("select expires_at < now() from menzil.message_status(%s)", sent), "it has expired")

@@ -69,8 +69,12 @@ def _promises(history: History) -> list[str]:
     settled = Counter(ledger.settled)
     wrong = [f"message {n} was completed {c} times" for n, c in settled.items() if c > 1]
     wrong += [f"message {n} was completed and is {status.get(n)}" for n in settled if status.get(n) != "completed"]
-    wrong += [f"message {n} is completed by nobody" for n, what in status.items() if what == "completed" and n not in settled]
-    return wrong + [f"message {n} was cancelled and is {status.get(n)}" for n in ledger.cancelled if status.get(n) != "cancelled"]
+    wrong += [
+        f"message {n} is completed by nobody" for n, what in status.items() if what == "completed" and n not in settled
+    ]
+    return wrong + [
+        f"message {n} was cancelled and is {status.get(n)}" for n in ledger.cancelled if status.get(n) != "cancelled"
+    ]
 
 
 def _leases(history: History) -> list[str]:
@@ -114,7 +118,12 @@ def _keys(history: History) -> list[str]:
         row = row_of.get(lease.id)
         if row and row.key:
             spans[row.channel, row.key].append(lease)
-    wrong = [f"two of key {key} in flight" for key, rows in spans.items() for a, b in pairwise(rows) if b.leased_at < a.ended_at]
+    wrong = [
+        f"two of key {key} in flight"
+        for key, rows in spans.items()
+        for a, b in pairwise(rows)
+        if b.leased_at < a.ended_at
+    ]
     group: dict[tuple[str, str], list[tuple[float, float, Ended]]] = defaultdict(list)
     for number, channel, key, begun, committed in ledger.sent:
         # Whoever is scheduled joins its key when it is due, not when it was sent.
@@ -151,7 +160,9 @@ def _hasty(channel: str, count: int, tries: list[Try]) -> list[str]:
     window = timedelta(milliseconds=CHANNELS[channel]["release_interval_ms"])
     times = sorted(row.leased_at for row in tries)
     return [
-        f"more than {count} of channel {channel} within {b - a}" for a, b in zip(times, times[count:], strict=False) if b - a < window
+        f"more than {count} of channel {channel} within {b - a}"
+        for a, b in zip(times, times[count:], strict=False)
+        if b - a < window
     ]
 
 

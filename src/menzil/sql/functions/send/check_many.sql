@@ -62,8 +62,11 @@ begin
     perform menzil._check_room_for(v_channels, v_limits.max_queue_size);
   else   -- repeats need no room
     perform menzil._check_room_for(
-      array(select u.channel_id from unnest(v_channels, p_payloads, p_idempotency_keys) u(channel_id, payload, key)
-             where u.key is null or menzil._holder_of_key(u.channel_id, u.key, menzil._payload_hash(u.payload, null)) is null), v_limits.max_queue_size);
+      array(select u.channel_id from unnest(v_channels, p_idempotency_keys) u(channel_id, key) where u.key is null
+            union all
+            select u.channel_id from (select distinct on (n.channel_id, n.key) n.* from unnest(v_channels, p_payloads, p_idempotency_keys)
+                                             n(channel_id, payload, key) where n.key is not null order by n.channel_id, n.key) u
+             where menzil._holder_of_key(u.channel_id, u.key, menzil._payload_hash(u.payload, null)) is null), v_limits.max_queue_size);
   end if;
   return v_channels;
 end $$;
