@@ -7,6 +7,8 @@ XDIST ?= -n 2 --dist loadfile
 PYTEST_ARGS ?=
 # How many histories of the engine `make torture` compares with its model; `make test` runs fewer.
 MODEL_EXAMPLES ?= 3000
+# How long its crowd of senders and consumers is at it.
+CROWD_SECONDS ?= 60
 
 BIN := .venv/bin
 
@@ -34,9 +36,9 @@ lint: setup ## style, types and the walls between the rooms
 bench: setup ## measure the figures we publish, as ratios
 	$(BIN)/python -m bench
 
-torture: setup ## the long run: faults, killed processes, and the model at length
-	MENZIL_MODEL_EXAMPLES=$(MODEL_EXAMPLES) $(BIN)/python -m pytest -q --timeout 7200 -m torture $(PYTEST_ARGS)
-	MENZIL_MODEL_EXAMPLES=$(MODEL_EXAMPLES) $(BIN)/python -m pytest -q --timeout 7200 -k model $(PYTEST_ARGS)
+torture: setup ## the long run: a crowd for a minute, and the model at length
+	MENZIL_CROWD_SECONDS=$(CROWD_SECONDS) $(BIN)/python -m pytest -q --timeout 7200 -n 0 tests/races/test_crowd.py $(PYTEST_ARGS)
+	MENZIL_MODEL_EXAMPLES=$(MODEL_EXAMPLES) $(BIN)/python -m pytest -q --timeout 7200 -n 0 tests/model $(PYTEST_ARGS)
 
 up: setup ## start a PostgreSQL of your own
 	@$(BIN)/menzil pg start

@@ -77,6 +77,10 @@ class Clock:
         self._conn.execute("select public.pass_hours(%s)", [hours])
         self._zero -= hours * HOUR
 
+    def rest(self) -> None:
+        """A moment passes: the next dequeue looks at everything again, not only at what is recent."""
+        self._conn.execute("select setval('menzil.swept_at', 0)")
+
     def at(self, hour: int | None) -> datetime | None:
         """The moment on the database's clock at which this hour begins."""
         return None if hour is None else self._zero + hour * HOUR

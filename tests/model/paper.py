@@ -184,7 +184,7 @@ class Queue:
     def key_is_blocked(self, channel: str, key: str) -> bool:
         if any(d.blocks and (d.channel, d.ordering_key) == (channel, key) for d in self.dead.values()):
             return True
-        return any(m.holds_key or m.status == "processing" for m in self.joined(channel, key))
+        return any(m.status == "processing" or (m.holds_key and not self.expired(m)) for m in self.joined(channel, key))
 
     def choose_heads(self) -> None:
         """What every look at the queue does: a free key has its first message chosen, and keeps that choice."""

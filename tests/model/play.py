@@ -407,6 +407,8 @@ class Play:
     def rollback(self) -> None:
         assert self.saved is not None
         self.engine.run("rollback")
+        # What a dequeue looked at and gave back is looked at again a moment later.
+        self.engine.clock.rest()
         order, self.paper, self.saved = self.paper.order, self.saved, None
         self.paper.order = order
 
