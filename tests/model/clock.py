@@ -1,9 +1,9 @@
 """Time for the model: whole hours that pass when a rule says so, and nothing in between.
 
-The engine reads the clock of the database, which nobody can turn. So time passes the other way round: every time that is
-stored moves back by so many hours. An example lasts a second or two and all its times are hours apart, so the real clock
-decides nothing but the order of events inside the same hour. This is the one place of these tests that touches the
-private tables.
+The engine reads the clock of the database, which nobody can turn. So time passes the other way round: every time that
+is stored moves back by so many hours. An example lasts a second or two and all its times are hours apart, so the real
+clock decides nothing but the order of events inside the same hour. This is the one place of these tests that touches
+the private tables.
 """
 
 from __future__ import annotations

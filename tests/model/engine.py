@@ -15,7 +15,9 @@ QUEUE = """
     select id, status, channel, priority, ordering_key, idempotency_key, num_attempts, retry_count, last_error, state,
            payload, content, scheduled_at, expires_at, unlock_at
       from menzil.queue order by id"""
-ENDED = "select id, status, channel, priority, num_attempts, retry_count, last_error from menzil.archive where id = any(%s)"
+ENDED = (
+    "select id, status, channel, priority, num_attempts, retry_count, last_error from menzil.archive where id = any(%s)"
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,12 @@ class Engine:
         return self._guarded(text, *given, *named.values(), many=True)
 
     def dequeue(self, hours: int, limit: int, channels: list[str] | None) -> list[Row]:
-        return [Row(*row) for row in self.run(f"select {_ROW} from menzil.message_dequeue(%s, %s, %s)", hours * 3_600_000, limit, channels)]
+        return [
+            Row(*row)
+            for row in self.run(
+                f"select {_ROW} from menzil.message_dequeue(%s, %s, %s)", hours * 3_600_000, limit, channels
+            )
+        ]
 
     def peek(self, channel: str, limit: int) -> list[Row]:
         return [Row(*row) for row in self.run(f"select {_ROW} from menzil.message_peek(%s, %s)", channel, limit)]

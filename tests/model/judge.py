@@ -30,7 +30,9 @@ def compare(engine: Engine, paper: Queue) -> None:
         for number, found in rows.items():
             m = paper.ended[number]
             error = found[6] if m.last_error == "lost" else m.last_error
-            assert found == [m.id, m.status, m.channel, m.priority, m.attempts, m.retry_count, error], f"message {number}"
+            assert found == [m.id, m.status, m.channel, m.priority, m.attempts, m.retry_count, error], (
+                f"message {number}"
+            )
         paper.news.clear()
 
 
@@ -69,7 +71,12 @@ def lease(paper: Queue, rows: list[Row], hours: int, limit: int, channels: list[
         _lease_one(paper, message, hours)
         shown = [message.id, message.channel, message.attempts, message.priority, message.ordering_key]
         assert shown == [row.id, row.channel, row.num_attempts, row.priority, row.ordering_key]
-        assert [message.payload, message.content, message.state, message.retry_count] == [row.payload, row.content, row.state, row.retry_count]
+        assert [message.payload, message.content, message.state, message.retry_count] == [
+            row.payload,
+            row.content,
+            row.state,
+            row.retry_count,
+        ]
     _judge_turns(paper, served, channels)
 
 
@@ -86,7 +93,9 @@ def _lease_one(paper: Queue, message: Message, hours: int) -> None:
 
 def _ready(paper: Queue, channels: list[str] | None) -> list[Message]:
     """Messages that nothing keeps from being leased."""
-    open_now = {c.name for c in paper.channels.values() if (channels is None or c.name in channels) and paper.gate(c) > 0}
+    open_now = {
+        c.name for c in paper.channels.values() if (channels is None or c.name in channels) and paper.gate(c) > 0
+    }
     return [m for m in paper.live.values() if m.channel in open_now and paper.must_be_leased(m)]
 
 
@@ -95,7 +104,10 @@ def left_over(paper: Queue, channels: list[str] | None) -> int:
     count = 0
     for channel in paper.channels.values():
         if channels is None or channel.name in channels:
-            count += min(paper.gate(channel), sum(m.channel == channel.name and paper.must_be_leased(m) for m in paper.live.values()))
+            count += min(
+                paper.gate(channel),
+                sum(m.channel == channel.name and paper.must_be_leased(m) for m in paper.live.values()),
+            )
     return count
 
 
@@ -119,7 +131,12 @@ def _judge_turns(paper: Queue, served: set[tuple[str, int]], channels: list[str]
     for lane in served:
         before = paper.served.get(lane)
         for other, since in paper.waiting.items():
-            if before is None or other in served or other[1] != lane[1] or (channels is not None and other[0] not in channels):
+            if (
+                before is None
+                or other in served
+                or other[1] != lane[1]
+                or (channels is not None and other[0] not in channels)
+            ):
                 continue
             passed_over = since <= before and paper.served.get(other, -1) < before
             assert not passed_over, f"{lane} was served at {before} and again, while {other} has waited since {since}"

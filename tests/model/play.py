@@ -63,7 +63,10 @@ class Play:
         self.paper.tick()
         if as_json:
             objects = [
-                {("endpoint" if k == "channel" else k): (str(v) if k.endswith("_at") else v) for k, v in self._sql(m).items()}
+                {
+                    ("endpoint" if k == "channel" else k): (str(v) if k.endswith("_at") else v)
+                    for k, v in self._sql(m).items()
+                }
                 for m in messages
             ]  # fmt: skip
             got = self.engine.call("send_many", json([{k: v for k, v in o.items() if v is not None} for o in objects]))
@@ -104,7 +107,8 @@ class Play:
                     id=number, channel=options["channel"], due=due, priority=options.get("priority", 0),
                     payload=options.get("payload"), content=options.get("content"),
                     ordering_key=options.get("ordering_key"), idempotency_key=options.get("idempotency_key"),
-                    scheduled=None if wait is None else hour + wait, expires=None if expires is None else hour + expires,
+                    scheduled=None if wait is None else hour + wait,
+                    expires=None if expires is None else hour + expires,
                 )
             )  # fmt: skip
 
@@ -154,7 +158,9 @@ class Play:
 
     def dequeue(self, limit: int, hours: int, channels: list[str] | None) -> None:
         if channels is not None and any(name not in self.paper.channels for name in channels):
-            got = self.engine.rows("id", "message_dequeue", hours * 3_600_000, limit, [n for n in channels if n not in self.paper.channels])
+            got = self.engine.rows(
+                "id", "message_dequeue", hours * 3_600_000, limit, [n for n in channels if n not in self.paper.channels]
+            )
             # A channel that was released and has gone may still be named: somebody may have sent to it before.
             assert got == [] or got == Refusal("42704")
             return

@@ -139,7 +139,11 @@ class Machine(RuleBasedStateMachine):
         self.sound = False
         self.play.dequeue(limit, 3, None)
 
-    @rule(chosen=st.lists(picks, min_size=1, max_size=4), kind=st.sampled_from(["complete", "fail", "defer"]), how=outcomes)
+    @rule(
+        chosen=st.lists(picks, min_size=1, max_size=4),
+        kind=st.sampled_from(["complete", "fail", "defer"]),
+        how=outcomes,
+    )
     def settle_what_is_held(self, chosen: list[int], kind: str, how: dict[str, Any]) -> None:
         self.sound = False
         flying = [(m.id, m.attempts) for m in self.play.paper.live.values() if m.status == "processing"]
