@@ -102,7 +102,7 @@ class Machine(RuleBasedStateMachine):
         for pick, shift in chosen:
             number = flying[pick % len(flying)] if flying and pick < 36 else self.some_id(pick)
             message = self.play.paper.live.get(number)
-            found[number] = max(1, (message.attempts if message else 1) + shift)
+            found[number] = max(0, (message.attempts if message else 1) + shift)
         return list(found.items())
 
     @rule(given=options)

@@ -52,7 +52,8 @@ class Crowd:
         late = [self._hire(self._consume, 200 + n) for n in range(consumers)] + [self._hire(self._tidy, 300)]
         for future in early:
             future.result(timeout=seconds + 60)
-        deadline = time.monotonic() + 60
+        # The channel that gives one at a time takes its time for what came in meanwhile.
+        deadline = time.monotonic() + 60 + 10 * seconds
         while self.stage.live() > 0 and time.monotonic() < deadline and not self.ledger.errors:
             pass
         self.working.clear()
