@@ -156,7 +156,7 @@ class Queue:
             return "unknown"
         if message.status == "processing":
             return "settled" if message.attempts == attempt else "stale"
-        return "stale" if attempt <= message.attempts else "unknown"
+        return "stale" if 1 <= attempt <= message.attempts else "unknown"
 
     # Who may be leased
 

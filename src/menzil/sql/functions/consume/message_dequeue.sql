@@ -17,6 +17,7 @@ declare
   v_unlock timestamptz;
   v_only integer[];
   v_left integer := p_limit;
+  v_before integer;
   v_width integer := least(8, p_limit);
   v_from smallint := 0;
   v_turn record;
@@ -38,6 +39,7 @@ begin
     end if;
     v_from := v_turn.rank;
     continue when v_turn.lanes is null;
+    v_before := v_left;
     -- Parts of the visit: 0 early places, 1 all lanes at once; while messages are being withdrawn, lane by lane instead.
     for v_part in case when v_turn.early then 0 else 1 end .. case when v_turn.careful then cardinality(v_turn.lanes) else 1 end loop
       if v_part = 0 then
@@ -78,7 +80,8 @@ begin
       v_left := v_left - cardinality(v_visit.ids);
     end loop;
     exit when v_left <= 0;
-    v_width := least(v_width * 4, 128, v_left);
+    -- As many lanes as it takes if they give like these did; more and more when these gave nothing.
+    v_width := least(128, v_left, case when v_before > v_left then (v_left * cardinality(v_turn.lanes)) / (v_before - v_left) + 1 else v_width * 4 end);
   end loop;
   if v_leased <> '{}' then
     insert into menzil.lease_batch (unlock_at, ids) values (v_unlock, v_leased);
