@@ -31,9 +31,9 @@ def work(mq: menzil.Menzil) -> None:
             try:
                 resize(message)
             except BusyError as error:
-                failed.append(menzil.Fail(message, str(error), retry_after=0))
+                failed.append((message, menzil.Fail(str(error), retry=0)))
             except Exception as error:
-                failed.append(menzil.Fail(message, str(error), permanent=True))
+                failed.append((message, menzil.Fail(str(error), retry=False)))
             else:
                 done.append(message)
         names = {message.id: message.payload["picture"] for message in messages}

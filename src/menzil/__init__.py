@@ -25,12 +25,13 @@ from menzil.model.errors import (
     UsageError,
 )
 from menzil.model.message import Message
-from menzil.model.options import Defer, Fail, Lease, Send
-from menzil.model.outcome import LeaseOutcome, Outcome
+from menzil.model.options import Lease, Send
+from menzil.model.outcome import Complete, Defer, Fail, LeaseOutcome, Outcome, Settlement
 from menzil.model.status import Status
 
 __all__ = [
     "AsyncMenzil",
+    "Complete",
     "ConnectionFailedError",
     "Defer",
     "DisabledError",
@@ -57,6 +58,7 @@ __all__ = [
     "SchemaTooNewError",
     "SchemaTooOldError",
     "Send",
+    "Settlement",
     "StaleLeaseError",
     "Status",
     "UnknownNameError",

@@ -214,21 +214,21 @@ def test_a_batch_is_deferred_each_in_its_own_way(mq: menzil.Menzil) -> None:
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     answers = mq.defer_many(
         [
-            menzil.Defer(batch["now"], state=b"s"),
-            menzil.Defer(batch["later"], delay=3600),
-            menzil.Defer(batch["tomorrow"], until=tomorrow, state=b""),
+            (batch["now"], menzil.Defer(state=b"s")),
+            (batch["later"], menzil.Defer(seconds=3600)),
+            (batch["tomorrow"], menzil.Defer(until=tomorrow, state=b"")),
         ]
     )
-    assert [answer.outcome for answer in answers] == [menzil.Outcome.SETTLED] * 3
+    assert [answer.outcome for answer in answers] == [menzil.Settlement.SETTLED] * 3
     assert [(message.payload, message.state) for message in mq.dequeue(10)] == [("now", b"s")]
 
 
 def test_a_failure_is_retried_and_a_permanent_one_is_not(mq: menzil.Menzil) -> None:
     sent = mq.send("billing", 1)
-    assert mq.fail(take(mq), "no luck", retry_after=0) is menzil.Outcome.RETRY
+    assert mq.fail(take(mq), "no luck", retry_after=0) is menzil.Settlement.RETRY
     message = take(mq)
     assert (message.attempt, message.retry_count) == (2, 1)
-    assert mq.fail(message, "hopeless", permanent=True) is menzil.Outcome.DEAD
+    assert mq.fail(message, "hopeless", permanent=True) is menzil.Settlement.DEAD
     status = mq.status(sent)
     assert (status.status, status.attempts, status.ended) == ("failed", 2, True)
     assert "hopeless" in (status.last_error or "")
@@ -240,12 +240,12 @@ def test_a_batch_fails_each_in_its_own_way(mq: menzil.Menzil) -> None:
     mq.complete(third)
     answers = mq.fail_many(
         [
-            menzil.Fail(first, "later", retry_after=3600),
-            menzil.Fail(second, 'bad "quotes" \\ and \x00', permanent=True),
-            menzil.Fail(third, "too late"),
+            (first, menzil.Fail("later", retry=3600)),
+            (second, menzil.Fail('bad "quotes" \\ and \x00', retry=False)),
+            (third, menzil.Fail("too late")),
         ]
     )
-    assert [answer.outcome for answer in answers[:2]] == [menzil.Outcome.RETRY, menzil.Outcome.DEAD]
+    assert [answer.outcome for answer in answers[:2]] == [menzil.Settlement.RETRY, menzil.Settlement.DEAD]
     assert not answers[2].ok
     assert 'bad "quotes" \\ and \\x00' in (mq.status(second.id).last_error or "")
     retry_at = mq.status(first.id).next_retry_at
@@ -277,7 +277,7 @@ def test_a_lease_that_ran_out_belongs_to_somebody_else(mq: menzil.Menzil) -> Non
     for settle in (mq.complete, mq.defer, mq.heartbeat, lambda message: mq.fail(message, "late")):
         with pytest.raises(menzil.StaleLeaseError):
             settle(mine)
-    assert mq.complete_many([mine])[0].outcome is menzil.Outcome.STALE
+    assert mq.complete_many([mine])[0].outcome is menzil.Settlement.STALE
     mq.complete(theirs)
 
 
@@ -326,7 +326,7 @@ def test_a_payload_nested_too_deep_for_python_spoils_nobody(mq: menzil.Menzil, d
     assert good.payload == 2
     with pytest.raises(RecursionError):
         _ = bad.payload
-    assert mq.fail(bad, "cannot be read", permanent=True) is menzil.Outcome.DEAD
+    assert mq.fail(bad, "cannot be read", permanent=True) is menzil.Settlement.DEAD
 
 
 # --- everything else --------------------------------------------------------------------------------------------------

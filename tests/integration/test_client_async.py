@@ -44,14 +44,14 @@ def test_the_whole_life_of_a_batch(db: str) -> None:
         await mq.send_batch("billing", range(4))
         done, later, bad, slow = await mq.dequeue(4)
         assert [answer.ok for answer in await mq.complete_many([done])] == [True]
-        assert [answer.ok for answer in await mq.defer_many([menzil.Defer(later, delay=60, state=b"s")])] == [True]
-        failed = await mq.fail_many([menzil.Fail(bad, "no", permanent=True)])
-        assert [answer.outcome for answer in failed] == [menzil.Outcome.DEAD]
+        assert [answer.ok for answer in await mq.defer_many([(later, menzil.Defer(seconds=60, state=b"s"))])] == [True]
+        failed = await mq.fail_many([(bad, menzil.Fail("no", retry=False))])
+        assert [answer.outcome for answer in failed] == [menzil.Settlement.DEAD]
         assert [answer.ok for answer in await mq.heartbeat_many([slow], 60)] == [True]
         await mq.heartbeat(slow, 60)
         await mq.defer(slow)
         (slow,) = await mq.dequeue()
-        assert await mq.fail(slow, "no") is menzil.Outcome.RETRY
+        assert await mq.fail(slow, "no") is menzil.Settlement.RETRY
         assert await mq.retry_now(slow.id)
         with pytest.raises(menzil.LeaseError):
             await mq.complete(done)

@@ -140,7 +140,7 @@ def test_two_ways_of_saying_the_same_are_one_too_many() -> None:
     with pytest.raises(menzil.UsageError):
         consuming.defer(LEASE, delay=1, until=NOON)
     with pytest.raises(menzil.UsageError):
-        consuming.defer_many([menzil.Defer(LEASE, delay=1, until=NOON)])
+        consuming.defer_many([(LEASE, menzil.Defer(seconds=1, until=NOON))])
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_an_error_text_cannot_choose_its_own_class() -> None:
 
 def test_a_message_can_fail_whatever_its_error_says() -> None:
     assert consuming.fail(LEASE, "a\x00b\ud800").params[2] == "a\\x00b\\ud800"
-    assert consuming.fail_many([menzil.Fail(LEASE, "a\x00b")]).params[2] == '{"a\\\\x00b"}'
+    assert consuming.fail_many([(LEASE, menzil.Fail("a\x00b"))]).params[2] == '{"a\\\\x00b"}'
 
 
 def test_answers_come_in_the_order_of_the_question() -> None:
@@ -249,15 +249,15 @@ def test_answers_come_in_the_order_of_the_question() -> None:
     assert op.params == ("{3,1,2}", "{1,4,1}")
     answers = op.read([(1, "settled"), (2, "stale"), (3, "unknown")])
     assert [(answer.id, answer.outcome, answer.ok) for answer in answers] == [
-        (3, menzil.Outcome.UNKNOWN, False),
-        (1, menzil.Outcome.SETTLED, True),
-        (2, menzil.Outcome.STALE, False),
+        (3, menzil.Settlement.UNKNOWN, False),
+        (1, menzil.Settlement.SETTLED, True),
+        (2, menzil.Settlement.STALE, False),
     ]
 
 
 def test_defer_many_keeps_each_lease_its_own() -> None:
     op = consuming.defer_many(
-        [menzil.Defer(menzil.Lease(1, 1), delay=2), menzil.Defer(menzil.Lease(2, 1), state=b"\x00s")]
+        [(menzil.Lease(1, 1), menzil.Defer(seconds=2)), (menzil.Lease(2, 1), menzil.Defer(state=b"\x00s"))]
     )
     assert op.params == ("{1,2}", "{1,1}", "{NULL,NULL}", "{2.0,NULL}", '{NULL,"\\\\x0073"}')
 

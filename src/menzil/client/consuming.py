@@ -8,8 +8,8 @@ from datetime import datetime
 from menzil.client.base import AsyncClient, Client
 from menzil.client.borrow import AsyncBorrowed, Borrowed
 from menzil.model.message import Message
-from menzil.model.options import Defer, Fail, Leased
-from menzil.model.outcome import LeaseOutcome, Outcome
+from menzil.model.options import Leased
+from menzil.model.outcome import Defer, Fail, LeaseOutcome, Settlement
 from menzil.ops import consuming as ops
 
 
@@ -52,7 +52,7 @@ class Consuming(Client):
         """Put the message back: due now, after `delay` seconds, or at `until`; costs no retry. `state` is kept."""
         self._run(ops.defer(message, delay=delay, until=until, state=state), conn)
 
-    def defer_many(self, items: Iterable[Defer], *, conn: Borrowed | None = None) -> list[LeaseOutcome]:
+    def defer_many(self, items: Iterable[tuple[Leased, Defer]], *, conn: Borrowed | None = None) -> list[LeaseOutcome]:
         """Put many messages back in one statement; one answer for each, in the same order."""
         return self._run(ops.defer_many(items), conn)
 
@@ -75,15 +75,15 @@ class Consuming(Client):
         permanent: bool = False,
         disable: bool = False,
         conn: Borrowed | None = None,
-    ) -> Outcome:
-        """The work went wrong: try again later (Outcome.RETRY) or give up (Outcome.DEAD), as the retry policy says.
+    ) -> Settlement:
+        """The work went wrong: try again later (RETRY) or give up (DEAD), as the retry policy says.
 
         `retry_after` replaces the delay of the policy, `permanent` gives up now, `disable` also disables the endpoint.
         """
         op = ops.fail(message, error, retry_after=retry_after, permanent=permanent, disable=disable)
         return self._run(op, conn)
 
-    def fail_many(self, items: Iterable[Fail], *, conn: Borrowed | None = None) -> list[LeaseOutcome]:
+    def fail_many(self, items: Iterable[tuple[Leased, Fail]], *, conn: Borrowed | None = None) -> list[LeaseOutcome]:
         """Fail many messages in one statement; one answer for each, in the same order."""
         return self._run(ops.fail_many(items), conn)
 
@@ -129,7 +129,9 @@ class AsyncConsuming(AsyncClient):
         """Put the message back: due now, after `delay` seconds, or at `until`; costs no retry. `state` is kept."""
         await self._run(ops.defer(message, delay=delay, until=until, state=state), conn)
 
-    async def defer_many(self, items: Iterable[Defer], *, conn: AsyncBorrowed | None = None) -> list[LeaseOutcome]:
+    async def defer_many(
+        self, items: Iterable[tuple[Leased, Defer]], *, conn: AsyncBorrowed | None = None
+    ) -> list[LeaseOutcome]:
         """Put many messages back in one statement; one answer for each, in the same order."""
         return await self._run(ops.defer_many(items), conn)
 
@@ -152,14 +154,16 @@ class AsyncConsuming(AsyncClient):
         permanent: bool = False,
         disable: bool = False,
         conn: AsyncBorrowed | None = None,
-    ) -> Outcome:
-        """The work went wrong: try again later (Outcome.RETRY) or give up (Outcome.DEAD), as the retry policy says.
+    ) -> Settlement:
+        """The work went wrong: try again later (RETRY) or give up (DEAD), as the retry policy says.
 
         `retry_after` replaces the delay of the policy, `permanent` gives up now, `disable` also disables the endpoint.
         """
         op = ops.fail(message, error, retry_after=retry_after, permanent=permanent, disable=disable)
         return await self._run(op, conn)
 
-    async def fail_many(self, items: Iterable[Fail], *, conn: AsyncBorrowed | None = None) -> list[LeaseOutcome]:
+    async def fail_many(
+        self, items: Iterable[tuple[Leased, Fail]], *, conn: AsyncBorrowed | None = None
+    ) -> list[LeaseOutcome]:
         """Fail many messages in one statement; one answer for each, in the same order."""
         return await self._run(ops.fail_many(items), conn)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import LiteralString
 
-from menzil import Outcome
+from menzil import Settlement
 from menzil.demo.stage import Stage
 
 
@@ -15,8 +15,8 @@ def dead_letter(stage: Stage) -> None:
     mq.channel_set("carrier")
     mq.set_retry_policy("carrier", {"max_retries": 2, "backoff": "exponential", "base_delay_seconds": 0.2})
     message_id = stage.book.sent("carrier", mq.send("carrier", {"parcel": 4}), end="failed")
-    outcome, waits = Outcome.RETRY, []
-    while outcome is Outcome.RETRY:
+    outcome, waits = Settlement.RETRY, []
+    while outcome is Settlement.RETRY:
         message = stage.take("carrier", worker="van-1")
         outcome = mq.fail(message, f"nobody at home, try {message.attempt}")
         due = mq.status(message_id).next_retry_at
@@ -25,7 +25,7 @@ def dead_letter(stage: Stage) -> None:
             waits.append(stage.ask(query, due, message_id)[0][0].total_seconds())
         waited = f", again in {waits[-1]:.1f} s" if due else ""
         stage.say(f"message {message_id}, attempt {message.attempt}: fail → {outcome}{waited}")
-    stage.check(outcome is Outcome.DEAD and message.attempt == 3, "two retries follow the first try")
+    stage.check(outcome is Settlement.DEAD and message.attempt == 3, "two retries follow the first try")
     stage.check([round(wait, 3) for wait in waits] == [0.2, 0.4], "the delay doubles")
     dead = stage.ask("select original_message_id, endpoint_name, last_error from menzil.dlq")
     stage.say(f"menzil.dlq: {dead[0]}")
@@ -33,7 +33,7 @@ def dead_letter(stage: Stage) -> None:
     unfit = stage.book.sent("carrier", mq.send("carrier", {"parcel": -1}), end="failed")
     outcome = mq.fail(stage.take("carrier"), "no such parcel", permanent=True)
     stage.say(f"message {unfit}, a permanent error: fail → {outcome} at once")
-    stage.check(outcome is Outcome.DEAD, "a permanent error is not tried again")
+    stage.check(outcome is Settlement.DEAD, "a permanent error is not tried again")
 
 
 def second_thoughts(stage: Stage) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from menzil.model.wire import Loads, json_loads, read_json, read_time, read_uuid
+from menzil.model.wire import Loads, json_dumps, json_loads, read_json, read_time, read_uuid, write_time
 
 T = TypeVar("T")
 # A row of message_dequeue: columns that psycopg reads at no cost are read, the others stay as they came over the wire.
@@ -94,6 +94,25 @@ class Message:
     def payload(self) -> Any:
         """The JSON body; None for a message sent as bytes."""
         return self._decode(3, self._row[3], self._json)
+
+    @property
+    def payload_json(self) -> bytes:
+        """The JSON body as text in UTF-8, as the database gave it; `null` for a message sent as bytes."""
+        raw = self._row[3]
+        if raw is not None:
+            return raw[1:]  # the first byte is the version of the format
+        text = json_dumps(self._seen.get(3))
+        return text.encode() if isinstance(text, str) else text
+
+    @property
+    def wire_id(self) -> str:
+        """The name under which receivers know it: the same at every try.
+
+        Its time is part of it, because ids begin again in a new database, and receivers remember the old one's.
+        """
+        raw = self._row[12]
+        microseconds = int.from_bytes(raw, "big", signed=True) if raw else write_time(self.created_at)
+        return f"msg_{self._row[0]}_{microseconds:x}"
 
     @property
     def body(self) -> Any:

@@ -67,24 +67,3 @@ class Lease:
 
     id: int
     attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class Defer:
-    """One lease of defer_many: come back after `delay` seconds or at `until`, with `state` if it is not None."""
-
-    lease: Leased
-    delay: float | None = None
-    until: datetime | None = None
-    state: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Fail:
-    """One lease of fail_many. `permanent` skips the retries; `disable` also takes the endpoint out of service."""
-
-    lease: Leased
-    error: str
-    retry_after: float | None = None
-    permanent: bool = False
-    disable: bool = False

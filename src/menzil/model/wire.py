@@ -39,6 +39,11 @@ def read_time(raw: bytes) -> datetime:
         return _LAST if microseconds > 0 else _FIRST
 
 
+def write_time(time: datetime) -> int:
+    """Return the microseconds that a timestamptz would hold."""
+    return (time - _EPOCH) // timedelta(microseconds=1)
+
+
 def read_uuid(raw: bytes) -> UUID:
     """Read a uuid."""
     return UUID(bytes=raw)

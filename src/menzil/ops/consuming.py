@@ -7,19 +7,19 @@ from datetime import datetime
 from functools import partial
 
 from menzil.model.message import Message
-from menzil.model.options import Defer, Fail, Leased
-from menzil.model.outcome import LeaseOutcome, Outcome
-from menzil.model.wire import Loads, json_loads
+from menzil.model.options import Leased
+from menzil.model.outcome import Defer, Fail, LeaseOutcome, Response, Settlement
+from menzil.model.wire import Loads, json_dumps, json_loads
 from menzil.ops import op, values
 from menzil.ops.op import Op, Rows
 
 _DEQUEUE = """
 select id, channel, content, payload, state, num_attempts, headers, correlation_id, metadata, ordering_key, priority,
   retry_count, created_at, scheduled_at, expires_at, unlock_at
-from menzil.message_dequeue(%s::bigint, %s::integer, %s::text[], %s::text)"""
+from menzil.message_dequeue(%s::bigint, %s::integer, %s::text[], %s::text, %s::boolean)"""
 
 _COMPLETE = "select menzil.message_complete(%s::bigint, %s::bigint)"
-_COMPLETE_MANY = "select id, outcome from menzil.message_complete(%s::bigint[], %s::bigint[])"
+_COMPLETE_MANY = "select id, outcome from menzil.message_complete(%s::bigint[], %s::bigint[], %s::jsonb[])"
 
 # Delays are added by the database: its clock is the one that decides when they are over.
 _DEFER = """
@@ -34,7 +34,9 @@ _HEARTBEAT = "select menzil.message_heartbeat(%s::bigint, %s::bigint, %s::bigint
 _HEARTBEAT_MANY = "select id, outcome from menzil.message_heartbeat(%s::bigint[], %s::bigint[], %s::bigint)"
 
 _FAIL = "select menzil.message_fail(%s::bigint, %s::bigint, %s::text, %s::interval)"
-_FAIL_MANY = "select id, outcome from menzil.message_fail(%s::bigint[], %s::bigint[], %s::text[], %s::interval[])"
+_FAIL_MANY = """
+select id, outcome
+from menzil.message_fail(%s::bigint[], %s::bigint[], %s::text[], %s::interval[], %s::jsonb[])"""
 
 
 def dequeue(
@@ -43,6 +45,7 @@ def dequeue(
     channels: str | Iterable[str] | None = None,
     worker: str | None = None,
     *,
+    endpoints: bool = False,
     loads: Loads = json_loads,
 ) -> Op[list[Message]]:
     """menzil.message_dequeue."""
@@ -54,6 +57,7 @@ def dequeue(
         values.integer("limit", limit),
         names,
         values.optional_text("worker", worker),
+        "t" if endpoints else "f",
     )
     return Op(_DEQUEUE, params, partial(read_messages, loads))
 
@@ -69,10 +73,11 @@ def complete(lease: Leased) -> Op[None]:
     return Op(_COMPLETE, _token(lease), op.nothing)
 
 
-def complete_many(leases: Iterable[Leased]) -> Op[list[LeaseOutcome]]:
-    """menzil.message_complete, on arrays."""
+def complete_many(leases: Iterable[Leased], responses: Sequence[Response | None] = ()) -> Op[list[LeaseOutcome]]:
+    """menzil.message_complete, on arrays; `responses` are none, or one for each."""
     leases = list(leases)
-    return Op(_COMPLETE_MANY, _tokens(leases), _outcomes(leases))
+    given = values.sparse_array([None if one is None else _json(one) for one in responses])
+    return Op(_COMPLETE_MANY, (*_tokens(leases), given), _outcomes(leases))
 
 
 def defer(
@@ -84,15 +89,15 @@ def defer(
     return Op(_DEFER, (*_token(lease), *when, values.content("state", state)), op.nothing)
 
 
-def defer_many(items: Iterable[Defer]) -> Op[list[LeaseOutcome]]:
+def defer_many(items: Iterable[tuple[Leased, Defer]]) -> Op[list[LeaseOutcome]]:
     """menzil.message_defer, on arrays."""
     items = list(items)
-    for item in items:
-        values.either("delay", "until", item.delay, item.until)
-    untils = [values.time("until", item.until) for item in items]
-    delays = [values.seconds("delay", item.delay) for item in items]
-    states = [values.content("state", item.state) for item in items]
-    leases = [item.lease for item in items]
+    for _, how in items:
+        values.either("seconds", "until", how.seconds, how.until)
+    untils = [values.time("until", how.until) for _, how in items]
+    delays = [values.seconds("seconds", how.seconds) for _, how in items]
+    states = [values.content("state", how.state) for _, how in items]
+    leases = [lease for lease, _ in items]
     params = (
         values.array(untils),
         values.numbers(delays),
@@ -114,21 +119,29 @@ def heartbeat_many(leases: Iterable[Leased], seconds: float = 30) -> Op[list[Lea
 
 def fail(
     lease: Leased, error: str, *, retry_after: float | None = None, permanent: bool = False, disable: bool = False
-) -> Op[Outcome]:
+) -> Op[Settlement]:
     """menzil.message_fail."""
     reason = _reason(error, permanent=permanent, disable=disable)
     params = (*_token(lease), reason, values.interval("retry_after", retry_after))
-    return Op(_FAIL, params, lambda rows: Outcome(rows[0][0]))
+    return Op(_FAIL, params, lambda rows: Settlement(rows[0][0]))
 
 
-def fail_many(items: Iterable[Fail]) -> Op[list[LeaseOutcome]]:
+def fail_many(items: Iterable[tuple[Leased, Fail]]) -> Op[list[LeaseOutcome]]:
     """menzil.message_fail, on arrays."""
     items = list(items)
-    leases = [item.lease for item in items]
-    reasons = [_reason(item.error, permanent=item.permanent, disable=item.disable) for item in items]
-    retry_afters = [values.interval("retry_after", item.retry_after) for item in items]
-    params = (*_tokens(leases), values.array(reasons), values.sparse_array(retry_afters))
+    leases = [lease for lease, _ in items]
+    reasons = [_reason(how.reason, permanent=how.retry is False, disable=how.disable) for _, how in items]
+    waits = [None if isinstance(how.retry, bool) else values.interval("retry", how.retry) for _, how in items]
+    responses = [None if how.response is None else _json(how.response) for _, how in items]
+    params = (*_tokens(leases), values.array(reasons), values.sparse_array(waits), values.sparse_array(responses))
     return Op(_FAIL_MANY, params, _outcomes(leases))
+
+
+def _json(response: Response) -> str:
+    # What the other side said may hold anything; jsonb holds no NUL and no half of a surrogate pair.
+    text = json_dumps(response)
+    assert isinstance(text, str)
+    return text.replace("\\u0000", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _reason(error: str, *, permanent: bool, disable: bool) -> str:
@@ -156,6 +169,6 @@ def _outcomes(leases: Sequence[Leased]) -> Callable[[Rows], list[LeaseOutcome]]:
 
     def read(rows: Rows) -> list[LeaseOutcome]:
         said: dict[int, str] = dict(rows)
-        return [LeaseOutcome(lease.id, Outcome(said[lease.id])) for lease in leases]
+        return [LeaseOutcome(lease.id, Settlement(said[lease.id])) for lease in leases]
 
     return read
