@@ -25,10 +25,12 @@ update menzil.lease_batch set unlock_at = unlock_at - %(by)s;
 update menzil.used_key set until_at = until_at - %(by)s;
 update menzil.arrival set due_at = due_at - %(by)s,
     due_ats = case when due_ats is not null
-                   then array(select u.at - %(by)s from unnest(due_ats) with ordinality u(at, n) order by u.n) end;
+                   then array(select u.at - %(by)s from unnest(due_ats) with ordinality u(at, n) order by u.n) end,
+    news_at = news_at - %(by)s, wait_until = wait_until - %(by)s;
 update menzil.lane set head_due = head_due - %(by)s, low_due = low_due - %(by)s, next_at = next_at - %(by)s,
     early_due = array(select u.at - %(by)s from unnest(early_due) with ordinality u(at, n) order by u.n);
-update menzil.gate set
+update menzil.gate set opened_at = opened_at - %(by)s, probe_at = probe_at - %(by)s, wait_until = wait_until - %(by)s,
+    last_success_at = last_success_at - %(by)s, last_failure_at = last_failure_at - %(by)s,
     released_at = array(select u.at - %(by)s from unnest(released_at) with ordinality u(at, n) order by u.n);
 select setval('menzil.swept_at', 0), setval('menzil.counted_at', 0);
 """

@@ -7,18 +7,22 @@ declare
   v_row record;
   v_functions jsonb := '{
     "menzil_application": ["send", "send_with_options", "send_batch", "send_batch_with_priority", "send_many", "message_create", "enable_fast_mode",
-                           "message_cancel", "message_status", "schema_version"],
+                           "message_cancel", "message_status", "publish", "publish_batch", "validate_event", "inbox_claim", "schema_version"],
     "menzil_worker":      ["message_dequeue", "message_complete", "message_defer", "message_heartbeat", "message_fail", "message_status",
-                           "schedule_fire_due", "mark_expired_messages", "recover_stale_messages", "maintain_archive_partitions",
-                           "cleanup_used_keys", "maintain", "setting", "schema_version", "cron_next", "cron_parse"],
-    "menzil_monitor":     ["setting", "schema_version", "cron_next", "cron_parse"],
+                           "delivery_configs", "worker_hello", "worker_heartbeat", "worker_stop", "worker_wait", "janitor_claim", "janitor_done",
+                           "inbox_claim", "schedule_fire_due", "mark_expired_messages", "recover_stale_messages", "maintain_archive_partitions",
+                           "archive_completed_messages", "cleanup_old_archive_partitions", "cleanup_dlq", "cleanup_event_log", "cleanup_attempts",
+                           "cleanup_used_keys", "cleanup_inbox", "cleanup_workers", "maintain", "setting", "schema_version", "cron_next", "cron_parse"],
+    "menzil_monitor":     ["metrics", "health_check", "get_endpoint_health", "get_worker_status", "dlq_summary", "setting", "schema_version",
+                           "cron_next", "cron_parse"],
     "menzil_pipeline":    ["send", "send_with_options", "send_batch", "send_batch_with_priority", "send_many", "message_create", "enable_fast_mode",
-                           "schema_version"]}';
+                           "publish", "publish_batch", "validate_event", "schema_version"]}';
   v_views jsonb := '{
-    "menzil_admin":    ["queue", "dlq", "archive", "endpoints", "channels", "event_log", "attempts", "settings", "schedules"],
+    "menzil_admin":    ["queue", "dlq", "archive", "endpoints", "channels", "event_log", "attempts", "settings", "schedules",
+                        "event_types", "subscriptions"],
     "menzil_worker":   ["channels", "endpoints", "settings"],
-    "menzil_monitor":  ["channels", "endpoints", "settings", "event_log"],
-    "menzil_pipeline": ["queue", "dlq", "archive", "attempts", "event_log"]}';
+    "menzil_monitor":  ["channels", "endpoints", "settings", "event_log", "event_types", "subscriptions"],
+    "menzil_pipeline": ["queue", "dlq", "archive", "attempts", "event_log", "event_types", "subscriptions"]}';
 begin
   -- New functions are executable by PUBLIC unless taken away.
   for v_row in select p.oid::regprocedure as name from pg_proc p where p.pronamespace = 'menzil'::regnamespace loop

@@ -14,6 +14,8 @@ select d.name, to_jsonb(v) ->> d.name as value, d.default_value, d.minimum, d.ma
     ('stale_recovery_timeout', '300', 60, 3600, 'seconds', 'Lease of a delivery to an endpoint; a delivery that shows no life for so long is taken back.'),
     ('dlq_retention_days', '30', 1, 3650, 'days', 'Age at which dead letters are cleaned up.'),
     ('archive_retention_months', '6', 1, 120, 'months', 'Age at which months of the archive are dropped.'),
+    ('event_log_retention_days', '90', 1, 3650, 'days', 'Age at which lines of the event log are cleaned up.'),
+    ('inbox_retention', '604800', 60, 31536000, 'seconds', 'Time the inbox remembers a message that a consumer has seen.'),
     ('idempotency_retention', '86400', 0, 31536000, 'seconds', 'Time an idempotency key is kept after its message ended; 0 keeps it only while the message lives.'),
     ('archive_completed', 'true', null, null, 'boolean', 'Whether completed messages go to the archive; others always do.'),
     ('capture_response', 'false', null, null, 'boolean', 'Whether an excerpt of each response of an endpoint is kept.'),

@@ -1,8 +1,11 @@
+drop function if exists menzil._ask_gates(tid[], integer[], text[], timestamptz[], bigint[], integer[]);
+
 -- Asks the gates of these locked lanes how many messages each may give, up to its share.
 -- A lane whose gate is shut leaves the line until the gate can open again; one whose gate is in use comes back at once.
 create or replace function menzil._ask_gates(
   p_lanes tid[], p_channels integer[], p_names text[], p_low_dues timestamptz[], p_low_ids bigint[], p_rooms integer[],
-  out lanes tid[], out channels integer[], out names text[], out low_dues timestamptz[], out low_ids bigint[], out rooms integer[], out epochs integer[]
+  out lanes tid[], out channels integer[], out names text[], out low_dues timestamptz[], out low_ids bigint[], out rooms integer[], out epochs integer[],
+  out limited boolean, out probes integer[]
 )
 language plpgsql as $$
 #variable_conflict use_column
@@ -12,6 +15,7 @@ declare
   v_gate menzil.gate;
   v_now timestamptz;
 begin
+  limited := false;
   for i in 1 .. cardinality(p_lanes) loop
     v_gate := null;
     v_room := p_rooms[i];
@@ -27,6 +31,10 @@ begin
         update menzil.lane l set next_at = v_reopen where l.ctid = p_lanes[i];
         continue;
       end if;
+      limited := limited or v_gate.max_concurrency is not null or v_gate.release_interval_ms > 0;
+      if v_gate.circuit = 2 then
+        probes := probes || p_channels[i];
+      end if;
     end if;
     lanes := lanes || p_lanes[i];
     channels := channels || p_channels[i];
@@ -38,15 +46,26 @@ begin
   end loop;
 end $$;
 
--- What a gate lets through now, and when to ask again if that is nothing (null: when a slot comes back or it resumes).
--- Never more than release_count in any interval, wherever that interval starts.
+-- What a gate lets through now, and when to ask again if that is nothing (null: when a slot comes back, it resumes, or
+-- the probe of its circuit is settled). Never more than release_count in any interval, wherever that interval starts.
 create or replace function menzil._gate_room(p_gate menzil.gate, p_now timestamptz, out room integer, out reopen_at timestamptz)
 language plpgsql stable as $$
 declare
   v_since timestamptz;
   v_used bigint;
 begin
-  room := case when p_gate.paused then 0 else coalesce(p_gate.max_concurrency - p_gate.in_flight, 2147483647) end;
+  if p_gate.paused or p_gate.circuit = 1 then
+    room := 0;
+    return;
+  elsif p_gate.circuit = 2 and p_gate.probe_at > p_now or p_gate.wait_until > p_now then
+    room := 0;
+    reopen_at := greatest(case when p_gate.circuit = 2 then p_gate.probe_at end, p_gate.wait_until);
+    return;
+  end if;
+  room := coalesce(p_gate.max_concurrency - p_gate.in_flight, 2147483647);
+  if p_gate.circuit = 2 then
+    room := least(room, 1);   -- one probe
+  end if;
   if p_gate.release_interval_ms > 0 and room > 0 then
     v_since := p_now - p_gate.release_interval_ms * interval '1 ms';
     select coalesce(sum(u.n), 0), min(u.at) + p_gate.release_interval_ms * interval '1 ms' into v_used, reopen_at

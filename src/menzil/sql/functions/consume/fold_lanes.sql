@@ -7,12 +7,13 @@ declare
   v_lanes tid[];
 begin
   -- A lane is born under its gate's lock, so that a limit set meanwhile is not missed.
-  insert into menzil.lane (channel_id, rank, gated, name)
-    select u.channel_id, u.rank, g.gated, (select c.name from menzil.channel c where c.id = u.channel_id)
+  insert into menzil.lane (channel_id, rank, gated, push, name)
+    select u.channel_id, u.rank, g.gated or c.push, c.push, c.name
       from (select distinct n.channel_id, n.rank from unnest(p_channel, p_rank) n(channel_id, rank)
              where (select 1 from menzil.lane l where l.channel_id = n.channel_id and l.rank = n.rank) is null) u
       cross join lateral (select g.paused or g.max_concurrency is not null or g.release_interval_ms > 0 as gated from menzil.gate g
                            where g.channel_id = u.channel_id for update skip locked offset 0) g
+      cross join lateral (select c.name, c.protocol is not null as push from menzil.channel c where c.id = u.channel_id offset 0) c
     on conflict do nothing;
   -- One entry per lane, sorted; (0,0) is no place, it stands for a lane that somebody else holds.
   v_lanes := array(select coalesce(l.at, '(0,0)')

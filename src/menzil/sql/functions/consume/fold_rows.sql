@@ -7,6 +7,7 @@ declare
   v_key record;
   v_slot record;
   v_head record;
+  v_news record;
 begin
   with place as (
     select t.channel_id, t.rank, t.due_at, t.id, coalesce(t.span, false) as span, t.xid = v_me as own from unnest(p_rows) t where t.id is not null
@@ -43,4 +44,12 @@ begin
   if v_slot.freed is not null then
     perform menzil._fold_gates(p_now, v_slot.channels, v_slot.epochs, v_slot.freed);
   end if;
+
+  for v_news in
+    select t.channel_id, array_agg(t.due_at order by t.ordinality) as tolds, array_agg(t.news order by t.ordinality) as kinds, array_agg(t.news_count order by t.ordinality) as counts,
+           array_agg(t.news_at order by t.ordinality) as ats, array_agg(t.wait_until order by t.ordinality) as waits
+      from unnest(p_rows) with ordinality t where t.news is not null group by t.channel_id order by t.channel_id
+  loop
+    perform menzil._fold_news(p_now, v_news.channel_id, v_news.tolds, v_news.kinds, v_news.counts, v_news.ats, v_news.waits);
+  end loop;
 end $$;

@@ -1,8 +1,10 @@
 -- Leases up to p_limit messages for p_lock_ms milliseconds: highest priority first, channels of equal priority in turn,
--- inside a channel by due time, then id. p_channels names the channels to serve, NULL serves all.
+-- inside a channel by due time, then id. p_channels names the channels to serve, NULL serves all; p_endpoints serves
+-- every endpoint and no plain channel.
 -- (id, num_attempts) is the lease: every settle and heartbeat must show both. Call it in a short transaction of its own.
+drop function if exists menzil.message_dequeue(bigint, integer, text[], text);
 create or replace function menzil.message_dequeue(
-  p_lock_ms bigint, p_limit integer default 1, p_channels text[] default null, p_worker text default null
+  p_lock_ms bigint, p_limit integer default 1, p_channels text[] default null, p_worker text default null, p_endpoints boolean default false
 ) returns table (
   id bigint, channel text, content bytea, payload jsonb, state bytea, num_attempts bigint, headers jsonb, correlation_id uuid, metadata jsonb,
   ordering_key text, priority integer, retry_count integer, created_at timestamptz, scheduled_at timestamptz, expires_at timestamptz,
@@ -24,15 +26,19 @@ declare
   v_visit record;
   v_leased bigint[] := '{}';
   v_waited boolean := false;
+  v_push boolean := coalesce(p_endpoints, false);
 begin
   v_only := menzil._check_dequeue(p_lock_ms, p_limit, p_channels);
+  if v_push and p_channels is not null then
+    perform menzil._refuse_value('Either channels are named or all endpoints are served.', 'Dequeue twice to do both.');
+  end if;
   perform menzil._tend(v_now);
   for v_round in 1 .. 1000 loop
     -- First statement: lock lanes whose turn it is. Later ones: a new snapshot that sees all committed before the locks.
-    v_turn := menzil._take_turns(v_from, clock_timestamp(), v_width, v_left, v_only);
+    v_turn := menzil._take_turns(v_from, clock_timestamp(), v_width, v_left, v_only, v_push);
     if v_turn.rank is null then
       -- Everything that is due may be locked by other consumers: wait for one of them once, shortly, and look again.
-      exit when v_waited or v_leased <> '{}' or not menzil._wait_for_lane(v_only);
+      exit when v_waited or v_leased <> '{}' or not menzil._wait_for_lane(v_only, v_push);
       v_waited := true;
       v_from := 0;
       continue;
@@ -62,8 +68,11 @@ begin
         v_visit.ids := menzil._sort_out(v_visit.ids, v_visit.expired, v_visit.at);
         continue when v_visit.ids = '{}';
       end if;
-      if v_turn.gated then
+      if v_turn.limited then
         perform menzil._pass_gates(v_visit.ids, v_visit.at);
+      end if;
+      if v_turn.probes is not null then
+        perform menzil._send_probes(v_visit.ids, v_turn.probes, v_visit.at);
       end if;
       if cardinality(v_turn.lanes) = 1 then   -- one pass over the index, and its order is the lane's
         return query

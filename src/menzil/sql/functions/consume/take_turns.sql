@@ -1,21 +1,32 @@
+drop function if exists menzil._take_turns(smallint, timestamptz, integer, integer, integer[]);
+drop function if exists menzil._next_rank(smallint, integer[]);
+drop function if exists menzil._wait_for_lane(integer[]);
+
 -- Locks lanes whose turn has come, longest waiting first, all of one priority: the best from p_from on that has one.
 -- Lanes that other consumers are at are passed over. Each may give an even share of the batch, if its gate agrees.
 -- rank is null when there is no lane to visit; lanes is null when their gates are shut.
 create or replace function menzil._take_turns(
-  p_from smallint, p_now timestamptz, p_width integer, p_left integer, p_only integer[],
+  p_from smallint, p_now timestamptz, p_width integer, p_left integer, p_only integer[], p_push boolean,
   out rank smallint, out lanes tid[], out channels integer[], out names text[], out low_dues timestamptz[], out low_ids bigint[],
-  out gated boolean, out early boolean, out rooms integer[], out epochs integer[], out careful boolean
+  out gated boolean, out early boolean, out rooms integer[], out epochs integer[], out careful boolean,
+  out limited boolean, out probes integer[]
 )
 language plpgsql as $$
 #variable_conflict use_column
 begin
   rank := p_from - 1;
   loop
-    rank := menzil._next_rank(rank, p_only);
+    rank := menzil._next_rank(rank, p_only, p_push);
     if rank is null then
       return;
     end if;
-    if p_only is null then
+    if p_push then
+      select array_agg(t.at), array_agg(t.channel_id), array_agg(t.name), array_agg(t.low_due), array_agg(t.low_id), bool_or(t.gated),
+             bool_or(t.early_id <> '{}')
+        into lanes, channels, names, low_dues, low_ids, gated, early
+        from (select l.ctid as at, l.channel_id, l.name, l.low_due, l.low_id, l.gated, l.early_id from menzil.lane l
+               where l.push and l.rank = _take_turns.rank and l.next_at <= p_now order by l.next_at limit p_width for update skip locked) t;
+    elsif p_only is null then
       select array_agg(t.at), array_agg(t.channel_id), array_agg(t.name), array_agg(t.low_due), array_agg(t.low_id), bool_or(t.gated),
              bool_or(t.early_id <> '{}')
         into lanes, channels, names, low_dues, low_ids, gated, early
@@ -36,23 +47,26 @@ begin
   rooms := array_fill(p_left / cardinality(lanes) + 1, array[p_left % cardinality(lanes)])
         || array_fill(p_left / cardinality(lanes), array[cardinality(lanes) - p_left % cardinality(lanes)]);
   if gated then
-    select g.lanes, g.channels, g.names, g.low_dues, g.low_ids, g.rooms, g.epochs into lanes, channels, names, low_dues, low_ids, rooms, epochs
+    select g.lanes, g.channels, g.names, g.low_dues, g.low_ids, g.rooms, g.epochs, g.limited, g.probes
+      into lanes, channels, names, low_dues, low_ids, rooms, epochs, limited, probes
       from menzil._ask_gates(lanes, channels, names, low_dues, low_ids, rooms) g;
   end if;
 end $$;
 
 -- The next priority after this one that has a lane waiting for its turn, due or not. Skips from priority to priority.
-create or replace function menzil._next_rank(p_after smallint, p_only integer[]) returns smallint
+create or replace function menzil._next_rank(p_after smallint, p_only integer[], p_push boolean) returns smallint
 language plpgsql stable as $$
 begin
-  if p_only is null then
+  if p_push then
+    return (select l.rank from menzil.lane l where l.push and l.rank > p_after and l.next_at is not null order by l.rank limit 1);
+  elsif p_only is null then
     return (select l.rank from menzil.lane l where l.rank > p_after and l.next_at is not null order by l.rank limit 1);
   end if;
   return (select min(l.rank) from menzil.lane l where l.channel_id = any (p_only) and l.rank > p_after and l.next_at is not null);
 end $$;
 
 -- Waits, at most 50 ms, for a lane whose turn has come and that another consumer holds. False: there is none.
-create or replace function menzil._wait_for_lane(p_only integer[]) returns boolean
+create or replace function menzil._wait_for_lane(p_only integer[], p_push boolean) returns boolean
 language plpgsql
 set lock_timeout = '50ms' as $$
 declare
@@ -61,11 +75,13 @@ declare
   v_rank smallint := -1;
 begin
   loop
-    v_rank := menzil._next_rank(v_rank, p_only);
+    v_rank := menzil._next_rank(v_rank, p_only, p_push);
     if v_rank is null then
       return false;
     end if;
-    if p_only is null then
+    if p_push then
+      select l.channel_id into v_channel from menzil.lane l where l.push and l.rank = v_rank and l.next_at <= v_now order by l.next_at limit 1;
+    elsif p_only is null then
       select l.channel_id into v_channel from menzil.lane l where l.rank = v_rank and l.next_at <= v_now order by l.next_at limit 1;
     else
       select l.channel_id into v_channel from menzil.lane l

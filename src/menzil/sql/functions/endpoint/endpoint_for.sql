@@ -9,9 +9,16 @@ begin
   end if;
   select c.* into v_endpoint from menzil.channel c where c.name = p_name and c.dropped_at is null for no key update;
   if v_endpoint.protocol is null then
-    raise exception using errcode = '42704', message = format('There is no endpoint named %s.', quote_literal(left(p_name, 200))),
-      hint = case when found then 'That name is a plain channel, which has no destination.'
-                  else 'Create it with menzil.create_endpoint(name, protocol, config); the view menzil.endpoints lists them.' end;
+    perform menzil._refuse_unknown_endpoint(p_name);
   end if;
   return v_endpoint;
+end $$;
+
+create or replace function menzil._refuse_unknown_endpoint(p_name text) returns void
+language plpgsql as $$
+begin
+  raise exception using errcode = '42704', message = format('There is no endpoint named %s.', quote_literal(left(p_name, 200))),
+    hint = case when exists (select 1 from menzil.channel c where c.name = p_name and c.dropped_at is null)
+                then 'That name is a plain channel, which has no destination.'
+                else 'Create it with menzil.create_endpoint(name, protocol, config); the view menzil.endpoints lists them.' end;
 end $$;

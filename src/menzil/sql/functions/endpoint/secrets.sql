@@ -46,7 +46,8 @@ begin
   for v_path, v_stored_path in select s.path, s.stored_path from menzil._secret_paths(p_protocol, p_config) s loop
     v_value := p_config #> v_path;
     if menzil._is_secret_mark(v_value) then
-      v_value := p_stored -> v_stored_path::text;
+      -- signing.secret may become the first of signing.secrets, which is how its rotation begins.
+      v_value := coalesce(p_stored -> v_stored_path::text, case when v_stored_path = '{signing,secrets,0}' then p_stored -> '{signing,secret}' end);
       if v_value is null then
         perform menzil._refuse_config(array_to_string(v_path, '.'), 'has the mark of a stored secret, but none is stored', 'Send the secret itself.');
       end if;

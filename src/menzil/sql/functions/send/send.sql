@@ -32,6 +32,9 @@ begin
   else
     insert into menzil.arrival_3 (generation, channel_id, rank, due_at, id) values (3, v_channel, 10, v_now, v_id);
   end if;
+  if menzil._register('menzil.wanted') <> 0 then
+    perform menzil._wake();
+  end if;
   return v_id;
 end $$;
 

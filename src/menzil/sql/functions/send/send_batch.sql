@@ -66,5 +66,8 @@ begin
     select v_channel, v_rank, v_now, u.id from unnest(v_ids) u(id);
   insert into menzil.arrival (generation, channel_id, rank, due_at, id, span)
     values (menzil._generation(v_now), v_channel, v_rank, v_now, v_ids[1], true);
+  if menzil._register('menzil.wanted') <> 0 then
+    perform menzil._wake();
+  end if;
   return v_ids;
 end $$;

@@ -77,6 +77,9 @@ begin
               from placed p where not p.later and p.ordering_key is null
              order by p.channel_id, p.rank, p.due_at, p.id) q
     having count(*) > 0;
+  if menzil._register('menzil.wanted') <> 0 then
+    perform menzil._wake();
+  end if;
   return v_ids;
 end $$;
 

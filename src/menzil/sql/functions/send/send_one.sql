@@ -100,5 +100,8 @@ begin
   if v_max_size is not null then
     insert into menzil.size_change (channel_id, change) values (v_channel, 1);
   end if;
+  if menzil._register('menzil.wanted') <> 0 then
+    perform menzil._wake();
+  end if;
   return v_id;
 end $$;

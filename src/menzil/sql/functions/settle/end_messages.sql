@@ -1,9 +1,11 @@
+drop function if exists menzil._end_messages(bigint[], text, timestamptz, integer[], bigint[], timestamptz[], text[], text[], boolean);
+
 -- Ends messages: out of the live tables, into the archive. The caller has already taken them out of ready, scheduled or
 -- lease, so nobody else can reach them. With p_keep_key their ordering key stays blocked.
 create or replace function menzil._end_messages(
   p_ids bigint[], p_status text, p_now timestamptz, p_channels integer[] default null,
   p_attempts bigint[] default null, p_leased_ats timestamptz[] default null, p_workers text[] default null, p_errors text[] default null,
-  p_keep_key boolean default false
+  p_keep_key boolean default false, p_responses jsonb[] default null
 ) returns void
 language plpgsql as $$
 declare
@@ -11,20 +13,21 @@ declare
   v_channel integer[];
   v_name text[];
   -- A batch usually shares one lease: then its columns are the same for all and need no look-up by message.
-  v_same boolean := p_errors is null and array_remove(p_attempts, p_attempts[1]) = '{}' and array_remove(p_leased_ats, p_leased_ats[1]) = '{}'
+  v_same boolean := p_errors is null and p_responses is null and array_remove(p_attempts, p_attempts[1]) = '{}' and array_remove(p_leased_ats, p_leased_ats[1]) = '{}'
                 and array_remove(p_workers, p_workers[1]) = '{}';
 begin
   if cardinality(p_ids) > 1000 and not v_same then   -- the look-up by position is quadratic
     for v_from in 1 .. cardinality(p_ids) by 1000 loop
       perform menzil._end_messages(p_ids[v_from : v_from + 999], p_status, p_now, p_channels[v_from : v_from + 999], p_attempts[v_from : v_from + 999],
-        p_leased_ats[v_from : v_from + 999], p_workers[v_from : v_from + 999], p_errors[v_from : v_from + 999], p_keep_key);
+        p_leased_ats[v_from : v_from + 999], p_workers[v_from : v_from + 999], p_errors[v_from : v_from + 999], p_keep_key,
+        p_responses[v_from : v_from + 999]);
     end loop;
     return;
   end if;
   if p_status <> 'completed' or (select s.archive_completed from menzil.setting_value s) then
     v_channel := coalesce(p_channels, array(select distinct m.channel_id from menzil.message m where m.id = any (p_ids)));
     select array_agg(c.id), array_agg(c.name) into v_channel, v_name from menzil.channel c where c.id = any (v_channel);
-    perform menzil._archive_messages(p_ids, p_status, p_now, v_channel, v_name, p_attempts, p_leased_ats, p_workers, p_errors, v_same);
+    perform menzil._archive_messages(p_ids, p_status, p_now, v_channel, v_name, p_attempts, p_leased_ats, p_workers, p_errors, v_same, p_responses);
   end if;
   with gone as (
     delete from menzil.message m where m.id = any (p_ids)

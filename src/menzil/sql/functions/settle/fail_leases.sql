@@ -1,8 +1,11 @@
+drop function if exists menzil._fail_leases(bigint[], bigint[], integer[], timestamptz[], text[], text[], interval[], text, timestamptz);
+drop function if exists menzil._bury(bigint[], bigint[], timestamptz[], text[], text[], boolean, timestamptz);
+
 -- Failures of leases that were just taken back: a retry after its delay, or a dead letter when the error is permanent or
 -- the budget is used. max_retries N means N retries after the first try. Returns the ids that died.
 create or replace function menzil._fail_leases(
   p_ids bigint[], p_attempts bigint[], p_channels integer[], p_leased_ats timestamptz[], p_workers text[],
-  p_errors text[], p_retry_afters interval[], p_outcome text, p_now timestamptz
+  p_errors text[], p_retry_afters interval[], p_outcome text, p_now timestamptz, p_responses jsonb[] default null
 ) returns bigint[]
 language plpgsql as $$
 declare
@@ -11,9 +14,10 @@ declare
   v_dead record;
 begin
   select s.* into v_settings from menzil.setting_value s;
-  insert into menzil.attempt (message_id, attempt, channel_id, outcome, leased_at, ended_at, worker, error)
-    select u.id, u.attempt, u.channel_id, p_outcome, u.leased_at, p_now, u.worker, u.error
-      from unnest(p_ids, p_attempts, p_channels, p_leased_ats, p_workers, p_errors) u(id, attempt, channel_id, leased_at, worker, error);
+  insert into menzil.attempt (message_id, attempt, channel_id, outcome, leased_at, ended_at, worker, error, response)
+    select u.id, u.attempt, u.channel_id, p_outcome, u.leased_at, p_now, u.worker, u.error, u.response
+      from unnest(p_ids, p_attempts, p_channels, p_leased_ats, p_workers, p_errors, p_responses)
+           u(id, attempt, channel_id, leased_at, worker, error, response);
 
   with verdict as materialized (
     select u.*, u.error ~ '^\s*\[(PERMANENT|DISABLE)\]' or m.retry_count >= coalesce((c.retry_policy ->> 'max_retries')::integer, v_settings.default_max_retries) as dead,
@@ -21,8 +25,8 @@ begin
                 when u.retry_after is not null then p_now + least(u.retry_after, interval '86400 s')
                 else p_now + menzil._retry_delay(c.retry_policy, v_settings, m.retry_count) * interval '1 s' end as due_at,
            c.on_dead = 'block' and m.ordering_key is not null as blocks
-      from unnest(p_ids, p_attempts, p_channels, p_leased_ats, p_workers, p_errors, p_retry_afters)
-           u(id, attempt, channel_id, leased_at, worker, error, retry_after)
+      from unnest(p_ids, p_attempts, p_channels, p_leased_ats, p_workers, p_errors, p_retry_afters, p_responses)
+           u(id, attempt, channel_id, leased_at, worker, error, retry_after, response)
       cross join lateral (select m.retry_count, m.ordering_key from menzil.message m where m.id = u.id offset 0) m
       cross join lateral (select c.retry_policy, c.on_dead from menzil.channel c where c.id = u.channel_id offset 0) c
   )
@@ -31,7 +35,8 @@ begin
          array_agg(v.error) filter (where not v.dead) as errors,
          array_agg(v.id) filter (where v.dead) as dead_ids, array_agg(v.attempt) filter (where v.dead) as dead_attempts,
          array_agg(v.leased_at) filter (where v.dead) as dead_leased_ats, array_agg(v.worker) filter (where v.dead) as dead_workers,
-         array_agg(v.error) filter (where v.dead) as dead_errors, array_agg(v.blocks) filter (where v.dead) as dead_blocks
+         array_agg(v.error) filter (where v.dead) as dead_errors, array_agg(v.blocks) filter (where v.dead) as dead_blocks,
+         array_agg(v.response) filter (where v.dead) as dead_responses
     into v_again from verdict v;
   if v_again.ids is not null then
     perform menzil._wait_again(v_again.ids, v_again.attempts, v_again.leased_ats, p_now, v_again.due_ats, null, v_again.errors, 1);
@@ -39,13 +44,19 @@ begin
   if v_again.dead_ids is not null then
     for v_dead in
       select u.blocks, array_agg(u.id) as ids, array_agg(u.attempt) as attempts, array_agg(u.leased_at) as leased_ats, array_agg(u.worker) as workers,
-             array_agg(u.error) as errors
-        from unnest(v_again.dead_blocks, v_again.dead_ids, v_again.dead_attempts, v_again.dead_leased_ats, v_again.dead_workers, v_again.dead_errors)
-             u(blocks, id, attempt, leased_at, worker, error)
+             array_agg(u.error) as errors, array_agg(u.response) as responses
+        from unnest(v_again.dead_blocks, v_again.dead_ids, v_again.dead_attempts, v_again.dead_leased_ats, v_again.dead_workers, v_again.dead_errors,
+                    v_again.dead_responses)
+             u(blocks, id, attempt, leased_at, worker, error, response)
        group by u.blocks
     loop
-      perform menzil._bury(v_dead.ids, v_dead.attempts, v_dead.leased_ats, v_dead.workers, v_dead.errors, v_dead.blocks, p_now);
+      perform menzil._bury(v_dead.ids, v_dead.attempts, v_dead.leased_ats, v_dead.workers, v_dead.errors, v_dead.blocks, p_now, v_dead.responses);
     end loop;
+  end if;
+  if p_outcome = 'failed' then
+    perform menzil._tell_failure(p_channels, p_leased_ats, p_errors, p_retry_afters, p_now);
+  else   -- a worker that died says nothing about the endpoint
+    perform menzil._tell_nothing(p_channels, p_leased_ats, p_now);
   end if;
   if array_to_string(p_errors, ' ') ~ '\[DISABLE\]' then
     perform menzil._disable_gone(p_channels, p_errors);
@@ -71,7 +82,7 @@ end $$;
 
 -- Dead letters: the working list gets a row, the archive another. With p_blocks the ordering key waits for a decision.
 create or replace function menzil._bury(
-  p_ids bigint[], p_attempts bigint[], p_leased_ats timestamptz[], p_workers text[], p_errors text[], p_blocks boolean, p_now timestamptz
+  p_ids bigint[], p_attempts bigint[], p_leased_ats timestamptz[], p_workers text[], p_errors text[], p_blocks boolean, p_now timestamptz, p_responses jsonb[]
 ) returns void
 language plpgsql as $$
 begin
@@ -83,5 +94,5 @@ begin
       from unnest(p_ids, p_attempts, p_errors) u(id, attempt, error)
       cross join lateral (select m.* from menzil.message m where m.id = u.id offset 0) m
      order by m.id;
-  perform menzil._end_messages(p_ids, 'failed', p_now, null, p_attempts, p_leased_ats, p_workers, p_errors, p_blocks);
+  perform menzil._end_messages(p_ids, 'failed', p_now, null, p_attempts, p_leased_ats, p_workers, p_errors, p_blocks, p_responses);
 end $$;

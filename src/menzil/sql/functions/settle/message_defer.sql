@@ -29,6 +29,7 @@ begin
       cross join lateral (select d.due_at, d.state from unnest(p_ids, p_num_attempts, p_dequeue_ats, p_states) d(id, attempt, due_at, state)
                            where d.id = u.id and d.attempt = u.attempt limit 1) g;
     perform menzil._wait_again(v_lease.ids, v_lease.attempts, v_lease.leased_ats, v_now, v_given.due_ats, v_given.states);
+    perform menzil._tell_nothing(v_lease.channels, v_lease.leased_ats, v_now);
     perform menzil._free_slots(v_lease.channels, v_lease.epochs, v_now);
   end if;
   return query select o.id, o.outcome from menzil._outcomes(p_ids, p_num_attempts, v_lease.ids, 'settled') o;
