@@ -47,7 +47,7 @@ def test_every_column_behind_the_settings_is_in_the_view(conn: psycopg.Connectio
 
 def test_numbers_are_accepted_to_both_ends_of_their_range_and_not_beyond(conn: psycopg.Connection) -> None:
     rows = conn.execute("select name, minimum, maximum from menzil.settings where minimum is not null").fetchall()
-    assert len(rows) == 12
+    assert len(rows) == 14
     for name, minimum, maximum in rows:
         for number in (minimum, maximum):
             change(conn, name, str(number))

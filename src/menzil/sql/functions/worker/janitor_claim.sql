@@ -13,7 +13,8 @@ begin
     perform menzil._refuse_value('A janitor has a name of 1 to 100 characters and an interval above zero.', 'For instance ''expiry'', interval ''1 s''.');
   end if;
   select j.next_at <= v_now into v_due from menzil.janitor j where j.name = p_name for update skip locked;
-  if not found then
+  -- Asked first: an insert would wait for the one who is at it.
+  if not found and not exists (select 1 from menzil.janitor j where j.name = p_name) then
     insert into menzil.janitor (name, next_at) values (p_name, v_now) on conflict do nothing;
     v_due := found;
   end if;

@@ -1,0 +1,145 @@
+"""What a worker asks the database besides messages: configs, the registry, janitors, the inbox, the wake-up call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.sql.queue import Queue
+
+HOOK = {"url": "https://example.com/hook", "auth": {"type": "bearer", "token": "s3cret-token"}}
+
+
+def test_a_worker_gets_configs_with_their_secrets_once(queue: Queue) -> None:
+    made = queue.call("create_endpoint", "hook", "http", HOOK)
+    (row,) = queue.rows("delivery_configs", ["hook"])
+    assert (row.id, row.name, row.protocol, row.config["auth"]["token"]) == (made, "hook", "http", "s3cret-token")
+    assert queue.rows("delivery_configs", ["hook"], [row.updated_at]) == []
+    queue.call("alter_endpoint", "hook", {"url": "https://example.com/new", "auth": HOOK["auth"]})
+    (changed,) = queue.rows("delivery_configs", ["hook"], [row.updated_at])
+    assert changed.config["url"] == "https://example.com/new"
+
+
+def test_a_changed_secret_alone_is_a_change(queue: Queue) -> None:
+    queue.call("create_endpoint", "hook", "http", HOOK)
+    (row,) = queue.rows("delivery_configs", ["hook"])
+    queue.call("alter_endpoint", "hook", {**HOOK, "auth": {"type": "bearer", "token": "other"}})
+    (changed,) = queue.rows("delivery_configs", ["hook"], [row.updated_at])
+    assert changed.config["auth"]["token"] == "other"
+
+
+def test_a_name_that_is_no_endpoint_comes_without_a_config(queue: Queue) -> None:
+    queue.call("channel_set", "work")
+    rows = queue.rows("delivery_configs", ["work", "nobody"])
+    assert [(row.name, row.config) for row in rows] == [("work", None), ("nobody", None)]
+
+
+def test_a_dropped_endpoint_still_has_a_destination_for_what_is_left(queue: Queue) -> None:
+    queue.call("create_endpoint", "hook", "http", HOOK)
+    queue.call("drop_endpoint", "hook")
+    (row,) = queue.rows("delivery_configs", ["hook"])
+    assert row.config["url"] == HOOK["url"]
+
+
+def test_workers_are_registered_heard_and_forgotten(queue: Queue) -> None:
+    assert queue.call("worker_heartbeat", "w1") is False
+    queue.call("worker_hello", "w1", "host", 42, "1.0", ["a"], 10)
+    assert queue.call("worker_heartbeat", "w1", 3, 100, 5) is True
+    row = queue.one("select in_flight, delivered, failed, stopped_at from menzil.worker where name = 'w1'")
+    assert tuple(row) == (3, 100, 5, None)
+    queue.call("worker_stop", "w1")
+    queue.conn.execute("update menzil.worker set stopped_at = stopped_at - interval '2 days'")
+    assert queue.call("cleanup_workers") == 1
+    with pytest.raises(psycopg.errors.NullValueNotAllowed):
+        queue.call("worker_hello", None, "host", 42, "1.0")
+
+
+def test_a_janitor_is_claimed_once_per_interval(queue: Queue, connect: Callable[..., psycopg.Connection]) -> None:
+    assert queue.call("janitor_claim", "expiry", "1 hour", "w1") is True
+    assert queue.call("janitor_claim", "expiry", "1 hour", "w2") is False
+    assert queue.call("janitor_claim", "partitions", "1 hour", "w2") is True
+    queue.call("janitor_done", "expiry", 7)
+    assert tuple(queue.one("select last_count, last_worker from menzil.janitor where name = 'expiry'")) == (7, "w1")
+    queue.conn.execute("update menzil.janitor set next_at = now()")
+    with connect(autocommit=False) as other:
+        claimed = other.execute("select menzil.janitor_claim('expiry', '1 hour', 'w3')").fetchone()
+        assert claimed == (True,)
+        # Another round is under way and not committed: nobody waits for it.
+        assert queue.call("janitor_claim", "expiry", "1 hour", "w4") is False
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        queue.call("janitor_claim", "expiry", "0 s")
+
+
+def test_the_inbox_knows_what_it_has_seen_and_forgets_with_a_rollback(queue: Queue) -> None:
+    assert queue.call("inbox_claim", "billing", "17") is True
+    assert queue.call("inbox_claim", "billing", "17") is False
+    assert queue.call("inbox_claim", "shipping", "17") is True
+    with queue.conn.transaction(force_rollback=True):
+        assert queue.call("inbox_claim", "billing", "18") is True
+    assert queue.call("inbox_claim", "billing", "18") is True
+    assert queue.call("cleanup_inbox") == 0
+    queue.conn.execute("update menzil.inbox set seen_at = seen_at - interval '8 days' where message_key = '17'")
+    assert queue.call("cleanup_inbox") == 2
+    with pytest.raises(psycopg.errors.NullValueNotAllowed):
+        queue.call("inbox_claim", "billing", None)
+
+
+def woken(listener: psycopg.Connection, act: Callable[[], Any]) -> int:
+    """How many notifications arrive for what `act` does, until a mark of our own arrives."""
+    act()
+    listener.execute("select pg_notify('menzil_wake', 'mark')")
+    for count, note in enumerate(listener.notifies(timeout=10)):
+        if note.payload == "mark":
+            return count
+    raise AssertionError("no mark came back")
+
+
+def test_only_the_first_send_after_a_worker_began_to_wait_wakes_it(
+    queue: Queue, connect: Callable[..., psycopg.Connection]
+) -> None:
+    queue.call("channel_set", "work")
+    with connect() as listener:
+        listener.execute("listen menzil_wake")
+        assert woken(listener, queue.send) == 0
+        for send in (
+            queue.send,
+            lambda: queue.send_batch("work", 3),
+            lambda: queue.call("send_many", '[{"channel": "work", "payload": 1}]'),
+            lambda: queue.call("message_create", "work", b"x"),
+            lambda: queue.send(ordering_key="k"),
+        ):
+            queue.call("worker_wait")
+            assert woken(listener, send) == 1
+            assert woken(listener, send) == 0
+
+
+def test_no_wake_up_call_when_the_setting_is_off(queue: Queue, connect: Callable[..., psycopg.Connection]) -> None:
+    queue.call("channel_set", "work")
+    queue.call("set_setting", "notify", "off")
+    with connect() as listener:
+        listener.execute("listen menzil_wake")
+        queue.call("worker_wait")
+        assert woken(listener, queue.send) == 0
+
+
+def test_responses_are_kept_with_the_message_and_with_each_try(queue: Queue) -> None:
+    queue.call("create_endpoint", "hook", "http", HOOK)
+    first, second, third = queue.send_batch("hook", 3)
+    a, b, c = queue.dequeue(3)
+    answers = ['{"status": 200, "body": "a"}', None]
+    settled = queue.all("select * from menzil.message_complete(%s, %s, %s::jsonb[])", [b.id, a.id], [1, 1], answers)
+    assert {row.id: row.outcome for row in settled} == {first: "settled", second: "settled"}
+    assert queue.archived(second).response == {"status": 200, "body": "a"}
+    assert queue.archived(first).response is None
+    failed = '{"status": 400, "duration_ms": 3}'
+    queue.all(
+        "select * from menzil.message_fail(%s, %s, %s, null, %s::jsonb[])", [c.id], [1], ["[PERMANENT] no"], [failed]
+    )
+    assert queue.archived(third).response == {"status": 400, "duration_ms": 3}
+    (attempt,) = queue.all("select status_code, duration_ms from menzil.attempts where message_id = %s", third)
+    assert tuple(attempt) == (400, 3)
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        queue.all("select * from menzil.message_complete(%s, %s, %s::jsonb[])", [1, 2], [1, 1], ["1"])
