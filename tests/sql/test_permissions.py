@@ -89,6 +89,7 @@ FUNCTIONS = {
     "disable_endpoint": set(),
     "validate_endpoint_config": set(),
     "known_protocols": set(),
+    "register_protocol": set(),
     "set_retry_policy": set(),
     "validate_retry_policy": set(),
     "set_setting": set(),
@@ -118,7 +119,7 @@ PRIVATE = {
     "channel", "endpoint_secret", "setting_value", "schedule", "schedule_slot", "event", "message", "used_key", "ready",
     "scheduled", "key_queue", "lease", "lease_batch", "arrival", "lane", "gate", "size_change", "archive_month",
     "archive_default", "attempt", "dead_letter", "migration", "installed_code", "installed_object",
-    "worker", "janitor", "inbox", "event_type", "subscription",
+    "protocol", "worker", "janitor", "inbox", "event_type", "subscription",
 }  # fmt: skip
 
 PRIVILEGES = ("select", "insert", "update", "delete", "truncate", "references", "trigger")

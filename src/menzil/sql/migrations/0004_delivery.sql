@@ -95,3 +95,14 @@ update menzil.lane l set push = true, gated = true
 
 -- The list of dead letters is cleaned up from its old end.
 create index dead_letter_failed on menzil.dead_letter (failed_at);
+
+-- For those who watch: how many dead letters wait for a decision, and whether they block an ordering key.
+create index dead_letter_waiting on menzil.dead_letter (channel_id) where status = 'failed';
+create index dead_letter_blocking on menzil.dead_letter (channel_id) where blocks_key;
+
+-- Protocols that installed packages brought along, with the rules for the configs of their endpoints.
+create table menzil.protocol (
+  name           text primary key,
+  rules          jsonb not null,
+  registered_at  timestamptz not null default clock_timestamp()
+);

@@ -9,9 +9,10 @@ begin
   elsif (select count(*) from jsonb_object_keys(p_value)) > p_maximum then
     perform menzil._refuse_config(p_path, format('has more than %s headers', p_maximum));
   end if;
-  -- A mark stands for a stored value, which was checked when it came.
+  -- A mark stands for a stored value, which was checked when it came; an encrypted one was checked by the client.
   perform menzil._check_headers(coalesce((select jsonb_object_agg(h.key, h.value) from jsonb_each(p_value) h
-                                           where not (menzil._is_secret_header(h.key) and menzil._is_secret_mark(h.value))), '{}'));
+                                           where not (menzil._is_secret_header(h.key)
+                                                      and (menzil._is_secret_mark(h.value) or menzil._is_encrypted(h.value)))), '{}'));
   select h.name into v_name from jsonb_object_keys(p_value) h(name)
    where lower(h.name) in ('connection', 'content-length', 'expect', 'host', 'keep-alive', 'proxy-authenticate', 'proxy-authorization',
                            'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade',

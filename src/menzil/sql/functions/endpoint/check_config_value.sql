@@ -1,4 +1,5 @@
--- Checks one value of a config against its rule. A secret may also be the mark that stands for the stored one.
+-- Checks one value of a config against its rule. A secret may also be the mark that stands for the stored one, or
+-- encrypted: then the client, who has the key, has checked it.
 create or replace function menzil._check_config_value(
   p_path text, p_kind text, p_minimum numeric, p_maximum numeric, p_choices text[], p_value jsonb
 ) returns void
@@ -14,7 +15,7 @@ declare
 begin
   if p_kind like 'limit%' and v_type = 'null' then
     return;   -- null takes the limit off
-  elsif p_kind in ('secret', 'signing secret', 'private key') and menzil._is_secret_mark(p_value) then
+  elsif p_kind in ('secret', 'signing secret', 'private key') and (menzil._is_secret_mark(p_value) or menzil._is_encrypted(p_value)) then
     return;
   end if;
   case p_kind
