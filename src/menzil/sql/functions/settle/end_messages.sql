@@ -1,28 +1,30 @@
 drop function if exists menzil._end_messages(bigint[], text, timestamptz, integer[], bigint[], timestamptz[], text[], text[], boolean);
-
 -- Ends messages: out of the live tables, into the archive. The caller has already taken them out of ready, scheduled or
--- lease, so nobody else can reach them. With p_keep_key their ordering key stays blocked.
+-- lease, so nobody else can reach them. With p_keep_key their ordering key stays blocked. Returns whether some of them
+-- were on their way to an endpoint.
 create or replace function menzil._end_messages(
   p_ids bigint[], p_status text, p_now timestamptz, p_channels integer[] default null,
   p_attempts bigint[] default null, p_leased_ats timestamptz[] default null, p_workers text[] default null, p_errors text[] default null,
   p_keep_key boolean default false, p_responses jsonb[] default null
-) returns void
+) returns boolean
 language plpgsql as $$
 declare
   v_done record;
   v_channel integer[];
   v_name text[];
+  v_sized boolean;
+  v_pushed boolean;
   -- A batch usually shares one lease: then its columns are the same for all and need no look-up by message.
   v_same boolean := p_errors is null and p_responses is null and array_remove(p_attempts, p_attempts[1]) = '{}' and array_remove(p_leased_ats, p_leased_ats[1]) = '{}'
                 and array_remove(p_workers, p_workers[1]) = '{}';
 begin
   if cardinality(p_ids) > 1000 and not v_same then   -- the look-up by position is quadratic
     for v_from in 1 .. cardinality(p_ids) by 1000 loop
-      perform menzil._end_messages(p_ids[v_from : v_from + 999], p_status, p_now, p_channels[v_from : v_from + 999], p_attempts[v_from : v_from + 999],
+      v_pushed := menzil._end_messages(p_ids[v_from : v_from + 999], p_status, p_now, p_channels[v_from : v_from + 999], p_attempts[v_from : v_from + 999],
         p_leased_ats[v_from : v_from + 999], p_workers[v_from : v_from + 999], p_errors[v_from : v_from + 999], p_keep_key,
-        p_responses[v_from : v_from + 999]);
+        p_responses[v_from : v_from + 999]) or v_pushed is true;
     end loop;
-    return;
+    return v_pushed;
   end if;
   if p_status <> 'completed' or (select s.archive_completed from menzil.setting_value s) then
     v_channel := coalesce(p_channels, array(select distinct m.channel_id from menzil.message m where m.id = any (p_ids)));
@@ -43,7 +45,7 @@ begin
          array_agg(g.payload_hash) filter (where g.idempotency_key is not null) as used_hashes
     into v_done from gone g;
   if v_done.count = 0 then
-    return;
+    return false;
   end if;
   -- Two settles at the same moment may lose some of this count; the depth is then guessed too high, never too low.
   perform setval('menzil.ended_count', nextval('menzil.ended_count') + v_done.count - 1);
@@ -53,9 +55,12 @@ begin
   if v_done.used_keys is not null then
     perform menzil._keep_keys(v_done.used_ids, v_done.used_channels, v_done.used_keys, v_done.used_hashes, p_now);
   end if;
-  if exists (select 1 from menzil.channel c where c.id = any (v_done.channels) and c.max_size is not null) then
+  select bool_or(c.max_size is not null), bool_or(c.protocol is not null) into v_sized, v_pushed
+    from menzil.channel c where c.id = any (v_done.channels);
+  if v_sized then
     perform menzil._shrink(v_done.channels);
   end if;
+  return v_pushed;
 end $$;
 
 -- Keeps the idempotency keys of ended messages for the retention time.

@@ -23,9 +23,8 @@ begin
                              left join (select distinct on (d.id) d.id, d.response from unnest(p_ids, p_responses) d(id, response)) r on r.id = u.id
                             order by u.n);
     end if;
-    perform menzil._end_messages(v_lease.ids, 'completed', v_now, v_lease.channels, v_lease.attempts, v_lease.leased_ats, v_lease.workers,
-      null, false, v_responses);
-    if exists (select 1 from menzil.channel c where c.id = any (v_lease.channels) and c.protocol is not null) then
+    if menzil._end_messages(v_lease.ids, 'completed', v_now, v_lease.channels, v_lease.attempts, v_lease.leased_ats, v_lease.workers,
+         null, false, v_responses) then
       perform menzil._tell_success(v_lease.channels, v_lease.leased_ats, v_now);
     end if;
     if cardinality(array_remove(v_lease.epochs, null)) > 0 then
