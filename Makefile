@@ -21,7 +21,7 @@ help: ## list these targets
 setup: ## make .venv, the one thing every other target needs
 	@$(PYTHON) tools/bootstrap.py
 
-demo: setup ## send, lease, retry and archive real messages, and watch it happen
+demo: setup ## a shop, its queue, a worker and a receiver that misbehaves, and watch it happen
 	@$(BIN)/python -m menzil.demo
 
 test: lint ## lint, then every test

@@ -15,14 +15,14 @@ from bench.crew import Crew
 from bench.server import circumstances, serve
 from bench.session import L_CLIENTS, Session
 
-SECTIONS = ("send", "batch", "drain", "depth", "held", "hot", "fair")
+SECTIONS = ("send", "batch", "drain", "depth", "held", "hot", "fair", "deliver", "noop", "wake", "memory")
 
 
 def arguments() -> argparse.Namespace:
     """What the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("section", nargs="*", help=f"some of: {', '.join(SECTIONS)}; all when none is named")
-    parser.add_argument("--quick", action="store_true", help="smaller and shorter, at most four minutes")
+    parser.add_argument("--quick", action="store_true", help="smaller and shorter, at most eight minutes")
     parser.add_argument("--dsn", help="a superuser's DSN; databases named menzil_bench_… are made and removed there")
     parser.add_argument(
         "--patience", type=float, metavar="SECONDS", help="how long to wait, in all, for a quiet machine (60; quick: 5)"

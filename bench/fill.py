@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -68,3 +69,15 @@ def settle(conn: Conn) -> None:
         if row == (0,):
             return
     raise RuntimeError("The arrival log does not get empty.")
+
+
+def exactly(conn: Conn, channels: Sequence[str], count: int, bodies: Sequence[str] | None = None) -> None:
+    """Send so many messages, not one more, as many to each channel, a call to one after a call to the next."""
+    left = {name: count // len(channels) + (place < count % len(channels)) for place, name in enumerate(channels)}
+    texts = bodies or [text(number) for number in range(CALL)]
+    while any(left.values()):
+        for name in channels:
+            part = min(left[name], len(texts))
+            if part:
+                conn.execute(_BATCH, {"channel": name, "bodies": array_literal(texts[:part]), "calls": 1})
+                left[name] -= part

@@ -25,3 +25,8 @@ def array_literal(texts: Iterable[str]) -> str:
 def numbers_literal(numbers: Iterable[int]) -> str:
     """Numbers as one array literal."""
     return "{" + ",".join(map(str, numbers)) + "}"
+
+
+def small(number: int) -> str:
+    """JSON of about 100 bytes, for what is about the queue and not about the payload."""
+    return json.dumps({"order": number, "customer": f"customer-{number % 997}", "status": "paid", "note": "x" * 30})

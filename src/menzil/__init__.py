@@ -1,5 +1,7 @@
 """menzil: a PostgreSQL-native message queue and transactional outbox."""
 
+from typing import TYPE_CHECKING, Any
+
 from menzil.client import AsyncMenzil, Menzil
 from menzil.model.errors import (
     ConnectionFailedError,
@@ -20,6 +22,7 @@ from menzil.model.errors import (
     SchemaMissingError,
     SchemaTooNewError,
     SchemaTooOldError,
+    SecretError,
     StaleLeaseError,
     UnknownNameError,
     UsageError,
@@ -28,6 +31,9 @@ from menzil.model.message import Message
 from menzil.model.options import Lease, Send
 from menzil.model.outcome import Complete, Defer, Fail, LeaseOutcome, Outcome, Settlement
 from menzil.model.status import Status
+
+if TYPE_CHECKING:
+    from menzil.worker import Worker, inbox
 
 __all__ = [
     "AsyncMenzil",
@@ -57,10 +63,22 @@ __all__ = [
     "SchemaMissingError",
     "SchemaTooNewError",
     "SchemaTooOldError",
+    "SecretError",
     "Send",
     "Settlement",
     "StaleLeaseError",
     "Status",
     "UnknownNameError",
     "UsageError",
+    "Worker",
+    "inbox",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Those who only send need not wait for what only workers need.
+    if name in ("Worker", "inbox"):
+        from menzil import worker
+
+        return getattr(worker, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
 import pytest
+from standardwebhooks import Webhook
 
 from menzil import Menzil
 from menzil.demo import __main__ as demo
 from menzil.demo.book import Book, counted
+from menzil.demo.partner import Partner
 from menzil.demo.stage import Stage, UntrueError
+from menzil.demo.webhooks import endpoint
 from menzil.embedded import Embedded
+
+# What the second half of the story has to tell, a line per scene.
+TOLD = (
+    r"metadata +\[PERMANENT\] 169\.254\.169\.254 is a metadata address",
+    r"connections the receiver saw: 0",
+    r"signatures verified: 3",
+    r"attempt 3, .* → 200",
+    r"answered 429, Retry-After 1; 4 requests follow after 1\.",
+    r"\[PERMANENT\] \[DISABLE\] HTTP 410 Gone",
+    r"No complete answer within \d s \(reading the response\)",
+    r"10 messages, 10 requests, all answered 503: circuit open",
+    r"then one probe",
+    r"a seventh is refused: The payload of event 'order\.paid' breaks the rule",
+    r"stopped handed_back=4",
+    r"the receiver got 4 of 4 messages twice",
+    r"catalogue 2 \(by its cause\), sleeper 3, dripper 3, old-partner 1",
+    r"a dry run: 40 messages would go; waiting now: 0",
+    r"metrics: queue_depth 0, in_flight 0",
+    r"the receiver's own record: \d+ requests, 112 messages accepted, 4 of them twice",
+)
 
 
 class Borrowed(Embedded):
@@ -72,9 +100,13 @@ def test_the_demo_tells_a_story_that_adds_up_and_leaves_nothing_behind() -> None
         assert (done.returncode, done.stderr) == (0, ""), f"{done.stdout}\nafter {time.monotonic() - began:.0f} s"
         assert list(Path(place).iterdir()) == []
     assert "\033" not in done.stdout
-    assert "Nothing was lost." in done.stdout
-    sent, *ended = [int(cell.replace(",", "")) for cell in re.findall(r"^    all +(.*)$", done.stdout, re.M)[0].split()]
-    assert sent == sum(ended)
+    assert done.stdout.count("Nothing was lost.") == 2  # neither with the server nor with the worker
+    for line in TOLD:
+        assert re.search(line, done.stdout), f"{line}\n{done.stdout}"
+    figures = re.findall(r"^    all +(.*)$", done.stdout, re.M)[0].replace(".", "0").replace(",", "").split()
+    sent, redriven, replayed, *ended = map(int, figures)
+    assert (redriven, replayed) == (9, 40)
+    assert sent + redriven + replayed == sum(ended)
     assert re.findall(r"^ *(\d+)  \S", done.stdout, re.M) == [str(number + 1) for number in range(len(demo.SCENES) + 1)]
 
 
@@ -98,6 +130,111 @@ def test_a_message_that_is_missing_from_the_accounts_ends_the_demo_with_one(
     assert "message 1 of letters is still pending" in capsys.readouterr().err
 
 
+def test_a_delivery_that_the_receiver_knows_nothing_of_ends_the_demo_with_one(
+    borrowed: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def scene(stage: Stage) -> None:
+        endpoint(stage, "letters")
+        stage.book.sent("letters", stage.mq.send("letters", "never delivered"))
+        stage.mq.complete(stage.take("letters"))
+
+    monkeypatch.setattr(demo, "SCENES", (scene,))
+    assert demo.main() == 1
+    assert "message 1 to letters is completed, and the receiver never accepted it" in capsys.readouterr().err
+
+
+def test_a_delivery_that_only_the_receiver_knows_of_ends_the_demo_with_one(
+    borrowed: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def scene(stage: Stage) -> None:
+        letter = urllib.request.Request(stage.partner.url("/letters"), b"{}", {"Webhook-Id": "msg_1_a"})
+        with urllib.request.urlopen(letter) as response:
+            assert response.status == 200
+
+    monkeypatch.setattr(demo, "SCENES", (scene,))
+    assert demo.main() == 1
+    assert "message 1 was accepted by the receiver, and is not completed" in capsys.readouterr().err
+
+
+def test_the_receiver_believes_the_reference_library_and_nobody_else() -> None:
+    secret, forged = ("whsec_" + base64.b64encode(bytes([n]) * 32).decode() for n in (1, 2))
+    with closing(Partner()) as partner:
+        partner.expect_signature("/desk", secret)
+        for signer in (secret, forged):
+            now, body = datetime.now(UTC), '{"a": 1}'
+            headers = {
+                "Webhook-Id": "msg_1_a",
+                "Webhook-Timestamp": str(int(now.timestamp())),
+                "Webhook-Signature": Webhook(signer).sign("msg_1_a", now, body),
+            }
+            urllib.request.urlopen(urllib.request.Request(partner.url("/desk"), body.encode(), headers)).close()
+        assert [request.signed for request in partner.requests("/desk")] == [True, False]
+
+
+def test_receiver_and_workers_end_with_the_demo_when_a_claim_is_not_true(
+    borrowed: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[Stage] = []
+
+    def scene(stage: Stage) -> None:
+        seen.append(stage)
+        endpoint(stage, "letters")
+        stage.mq.set_setting("http_allow_internal_urls", True)
+        stage.partner.play("/letters", then={"hold": True})
+        stage.crew.start("clerk")
+        stage.mq.send("letters", "to somebody who does not answer")
+        stage.until(lambda: stage.partner.held("/letters"), "the clerk delivers")
+        stage.check(False, "the clerk is on strike")
+
+    monkeypatch.setattr(demo, "SCENES", (scene,))
+    assert demo.main() == 1
+    said = capsys.readouterr().err
+    assert "the clerk is on strike" in said
+    assert "clerk: " in said, "the log of the worker helps to find out why"
+    assert seen[0].crew.hands[0].process.returncode is not None
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", seen[0].partner.port), timeout=5)
+
+
+def test_receiver_and_workers_end_when_the_demo_is_killed(server: Embedded, db: str) -> None:
+    program = """
+import sys, time
+from menzil.demo.crew import Crew
+from menzil.demo.partner import Partner
+hand = Crew(sys.argv[1]).start("orphan")
+partner = Partner()
+while not hand.said("started"):
+    time.sleep(0.01)
+print(hand.pid, partner.port, flush=True)
+time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", program, db], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        pid, port = map(int, parent.stdout.readline().split())
+        parent.kill()
+    deadline = time.monotonic() + 20
+    while alive(pid) or listens(port):
+        assert time.monotonic() < deadline, "they are still there"
+        time.sleep(0.05)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        stat = Path(f"/proc/{pid}/stat").read_text() if Path("/proc/self/stat").exists() else ") R"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+    return not stat.rpartition(")")[2].startswith(" Z")  # an orphan nobody has looked after yet is dead, too
+
+
+def listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
 def test_the_book_agrees_when_everything_ended_as_expected(mq: Menzil) -> None:
     book = Book()
     done, gone = mq.send_batch("letters", ["a", "b"])
@@ -108,9 +245,9 @@ def test_the_book_agrees_when_everything_ended_as_expected(mq: Menzil) -> None:
     with psycopg.connect(mq.dsn) as conn:
         assert book.differences(conn) == []
         assert [line.split() for line in book.table(conn)] == [
-            ["channel", "sent", "completed", "failed", "expired", "cancelled"],
-            ["letters", "2", "1", ".", ".", "1"],
-            ["all", "2", "1", ".", ".", "1"],
+            ["channel", "sent", "redriven", "replayed", "completed", "failed", "expired", "cancelled"],
+            ["letters", "2", ".", ".", "1", ".", ".", "1"],
+            ["all", "2", ".", ".", "1", ".", ".", "1"],
         ]
 
 
@@ -123,10 +260,33 @@ def test_the_book_notices_what_is_lost_waiting_wrong_or_too_much(mq: Menzil) -> 
     with psycopg.connect(mq.dsn) as conn:
         assert sorted(book.differences(conn)) == [
             "message 1 of letters is still pending",
-            "message 2 of letters should be completed, and is cancelled",
+            "message 2 should be letters, sent, completed, and is letters, sent, cancelled",
             "message 3 was never sent, and is there",
             "message 99 of letters is lost",
         ]
+
+
+def test_a_redriven_or_replayed_message_has_to_be_in_the_book_as_such(mq: Menzil) -> None:
+    book = Book()
+    dead = mq.send("letters", "a")
+    book.sent("letters", dead, end="failed")
+    mq.fail(mq.dequeue()[0], "no such street", permanent=True)
+    assert book.dead() == 1
+    with psycopg.connect(mq.dsn) as conn:
+        ((letter,),) = conn.execute("select id from menzil.dlq").fetchall()
+        redriven = mq.redrive_message(letter)
+        mq.complete(mq.dequeue()[0])
+        replayed = mq.replay_message(redriven)
+        mq.complete(mq.dequeue()[0])
+        assert sorted(book.differences(conn)) == [
+            f"message {redriven} was never sent, and is there",
+            f"message {replayed} was never sent, and is there",
+        ]
+        book.sent("letters", redriven, origin="redriven")
+        book.sent("letters", replayed)
+        wanted = f"message {replayed} should be letters, sent, completed, and is letters, replayed, completed"
+        assert book.differences(conn) == [wanted]
+        assert book.dead() == 0
 
 
 def test_ids_are_told_in_few_words() -> None:

@@ -26,6 +26,14 @@ PRINTS = {
         "catalogue, page 1 of 3\nlogo, page 1 of 1\nposter, page 1 of 1\n"
         "catalogue, page 2 of 3\ncatalogue, page 3 of 3\n"
     ),
+    "worker.py": (
+        "mail to anna, attempt 1\nmail to bert, attempt 2\nbooked order 42\nmail to dora, attempt 1\ndelivered 2\n"
+    ),
+    "webhooks.py": (
+        'attempt 1: {"product": "tea"}, verified, answered 503\n'
+        'attempt 2: {"product": "tea"}, verified, answered 204\n'
+        "completed after 2 attempts\n"
+    ),
 }
 
 

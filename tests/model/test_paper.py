@@ -22,7 +22,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.model import judge
 from tests.model.engine import Engine
+from tests.model.paper import Channel, Message, Queue
 from tests.model.play import NOBODY, Play
 
 EXAMPLES = int(os.environ.get("MENZIL_MODEL_EXAMPLES") or 300)
@@ -141,13 +143,14 @@ class Machine(RuleBasedStateMachine):
 
     @rule(
         chosen=st.lists(picks, min_size=1, max_size=4),
-        kind=st.sampled_from(["complete", "fail", "defer"]),
+        kind=st.sampled_from(["complete", "fail", "defer", "heartbeat"]),
         how=outcomes,
     )
     def settle_what_is_held(self, chosen: list[int], kind: str, how: dict[str, Any]) -> None:
         self.sound = False
         flying = [(m.id, m.attempts) for m in self.play.paper.live.values() if m.status == "processing"]
-        self.play.settle(kind, [token for n, token in enumerate(flying) if n in chosen], how, scalar=False)
+        held = {flying[pick % len(flying)] for pick in chosen} if flying else set()
+        self.play.settle(kind, sorted(held), how, scalar=False)
 
     @rule(
         kind=st.sampled_from(["complete", "complete", "defer", "fail", "fail", "heartbeat"]),
@@ -237,3 +240,13 @@ def test_engine_does_what_the_documents_say(db: str) -> None:
         )
     finally:
         Machine.engine.close()
+
+
+def test_channel_over_a_lowered_limit_takes_no_room_from_the_others() -> None:
+    paper = Queue()
+    for number, name in enumerate(["a", "a", "a", "b"]):
+        paper.channels.setdefault(name, Channel(name))
+        paper.add(Message(number, name, (0, 0), status="processing" if number < 2 else "pending"))
+    paper.channels["a"].max_concurrency = 1
+    assert paper.gate(paper.channels["a"]) == 0
+    assert judge.left_over(paper, None) == 1

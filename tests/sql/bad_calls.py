@@ -36,6 +36,11 @@ UNKNOWN = [
     "message_status(987654321)",
     "message_retry_now(987654321)",
     "message_cancel(-1)",
+    "redrive_message(987654321)",
+    "redrive_endpoint('nobody')",
+    "dlq_causes('nobody')",
+    "replay_message(987654321)",
+    "replay_range(987654321, '2026-01-01', '2026-02-01')",
 ]
 
 CLOSED = [
@@ -52,6 +57,10 @@ CLOSED = [
         )
     ),
     "channel_set('closed')",
+    "redrive_endpoint('closed')",
+    "redrive_endpoint('off')",
+    "replay_message(3)",
+    "replay_message(1)",
 ]
 
 NULLS = [
@@ -114,6 +123,19 @@ NULLS = [
     "recover_stale_messages(null)",
     "cleanup_used_keys(null)",
     "maintain_archive_partitions(null)",
+    "redrive_message(null)",
+    "redrive_endpoint(null)",
+    "dlq_causes('work', null)",
+    "replay_message(null)",
+    "replay_range(null, '2026-01-01', '2026-02-01')",
+    "replay_range(1, null, '2026-02-01')",
+    "replay_range(1, '2026-01-01', null)",
+    "replay_range(1, '2026-01-01', '2026-02-01', p_dry_run := null)",
+    "cleanup_dlq(null)",
+    "cleanup_attempts(null)",
+    "cleanup_event_log(null)",
+    "archive_completed_messages(null)",
+    "archive_completed_messages(3600, null)",
 ]
 
 PRIORITIES = [
@@ -248,6 +270,18 @@ RANGES = [
     "mark_expired_messages(-1)",
     "recover_stale_messages(-1)",
     "cleanup_used_keys(-1)",
+    "redrive_endpoint('work', null, 0)",
+    "dlq_causes('work', 0)",
+    "replay_range(1, '2026-02-01', '2026-02-01')",
+    "replay_range(1, '2026-01-01', 'infinity')",
+    "replay_range(1, '2026-01-01', '2026-02-01', 'done')",
+    *(f"replay_range(1, '2026-01-01', '2026-02-01', p_rate := {rate})" for rate in (0, -1, "'NaN'", "'Infinity'")),
+    "cleanup_dlq(0)",
+    "cleanup_attempts(-1)",
+    "cleanup_event_log(1000001)",
+    "archive_completed_messages(-1)",
+    "archive_completed_messages(0, 0)",
+    *(f"cleanup_old_archive_partitions({months})" for months in (-1, 0, 121)),
 ]
 
 TOO_LARGE = [

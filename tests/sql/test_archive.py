@@ -12,7 +12,7 @@ from tests.sql.queue import Queue
 
 COLUMNS = """id status channel endpoint_id priority num_attempts retry_count created_at scheduled_at expires_at
     first_leased_at leased_at ended_at ended_xid worker payload content payload_hash ordering_key idempotency_key
-    correlation_id headers metadata last_error state redrive_of replay_of"""
+    correlation_id headers metadata last_error state redrive_of replay_of response"""
 
 
 def place(queue: Queue, message: int) -> str:

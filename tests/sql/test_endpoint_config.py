@@ -151,8 +151,8 @@ def test_a_config_is_an_object_with_a_url(conn: psycopg.Connection) -> None:
 def test_good_urls_are_valid(conn: psycopg.Connection) -> None:
     for url in [
         "https://example.com", "HTTPS://EXAMPLE.com/", "http://localhost:8080/a/b?c=d&e=%20",
-        "https://a-b.c_d.example.com.:65535/",
-        "https://[2001:db8::1]:443/x", "https://127.1/", "https://xn--bcher-kva.example/", "https://example.com?q=1",
+        "https://a-b.c_d.example.com:65535/",
+        "https://[2001:db8::1]:443/x", "https://127.0.0.1/", "https://0.255.99.100:1/", "https://xn--bcher-kva.example/", "https://example.com?q=1",
         "https://x/a@b",
         "https://example.com/" + "a" * 2000,
     ]:  # fmt: skip
@@ -175,6 +175,8 @@ def test_urls_that_could_be_read_in_two_ways_are_refused(conn: psycopg.Connectio
         "https://example.com/%zz",
         "https://exam%70le.com/", "https://[::1/", "https://[1.2.3.4]/", "https://[::g]/", "https://[fe80::1%25eth0]/",
         "https://::1/",
+        "https://127.1/", "https://2130706433/", "https://0x7f000001/", "https://0X7F.1/", "https://0177.0.0.1/",
+        "https://127.0.0.1./", "https://127.0.0.256/", "https://1.2.3.4.5/", "https://example.com./", "https://a.0x/",
         "https://-a.com/", "https://a-.com/", "https://a..b/", "https://./", "https://" + "a" * 64 + ".com/",
         "https://" + "a." * 130 + "com",
         "https://example.com/[x]", "https://example.com/" + "a" * 2040, "https://example.com/<x>",

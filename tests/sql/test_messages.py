@@ -144,6 +144,16 @@ def test_peek_shows_what_may_be_leased_and_nothing_else(queue: Queue) -> None:
     assert sorted(ids(queue.rows("message_peek", "work"))) == [head, due]
 
 
+def test_peek_shows_the_first_of_a_key_whether_it_was_scheduled_or_not(queue: Queue) -> None:
+    first, _second = (queue.send(ordering_key="k", scheduled_at=later(queue, 30)) for _ in range(2))
+    pass_time(queue.conn, 31)
+    assert ids(queue.rows("message_peek", "work")) == [first]
+    queue.send(ordering_key="k")
+    assert ids(queue.rows("message_peek", "work")) == [first]
+    assert queue.lease().id == first
+    assert ids(queue.rows("message_peek", "work")) == []
+
+
 def test_a_message_that_waits_for_its_retry_can_be_tried_now(queue: Queue) -> None:
     sent = queue.send()
     queue.fail(queue.lease(), retry_after="1 hour")

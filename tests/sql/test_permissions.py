@@ -47,6 +47,7 @@ FUNCTIONS = {
     "worker_hello": {W},
     "worker_heartbeat": {W},
     "worker_stop": {W},
+    "worker_suspects": {W},
     "worker_wait": {W},
     "janitor_claim": {W},
     "janitor_done": {W},

@@ -13,15 +13,16 @@ VIEWS = {
         processing_started_at unlock_at num_attempts retry_count last_error state worker redrive_of replay_of""",
     "dlq": """id original_message_id endpoint_id endpoint_name protocol status failed_at redriven_at redriven_id payload
         content payload_hash priority ordering_key idempotency_key correlation_id headers metadata scheduled_at
-        expires_at created_at num_attempts retry_count last_error state redrive_of replay_of blocks_key""",
+        expires_at created_at num_attempts retry_count last_error state redrive_of replay_of blocks_key attempts""",
     "archive": """id status channel endpoint_id priority num_attempts retry_count created_at scheduled_at expires_at
         first_leased_at leased_at ended_at ended_xid worker payload content payload_hash ordering_key idempotency_key
-        correlation_id headers metadata last_error state redrive_of replay_of""",
+        correlation_id headers metadata last_error state redrive_of replay_of response""",
     "endpoints": "id name protocol config retry_policy enabled paused created_at updated_at",
     "channels": """id name is_endpoint enabled paused released max_concurrency max_size release_interval_ms
         release_count on_dead in_flight created_at updated_at""",
     "event_log": "id event_type entity_type entity_id old_value new_value metadata created_at",
-    "attempts": "message_id attempt channel outcome leased_at ended_at worker error",
+    "attempts": """message_id attempt channel outcome leased_at ended_at worker error response status_code
+        duration_ms""",
     "settings": "name value default_value minimum maximum unit description",
     "schedules": """id name cron time_zone endpoint_name payload priority ordering_key expires_after headers
         metadata paused next_at last_slot_at last_message_id last_error created_at""",

@@ -143,3 +143,16 @@ def test_responses_are_kept_with_the_message_and_with_each_try(queue: Queue) -> 
     assert tuple(attempt) == (400, 3)
     with pytest.raises(psycopg.errors.InvalidParameterValue):
         queue.all("select * from menzil.message_complete(%s, %s, %s::jsonb[])", [1, 2], [1, 1], ["1"])
+
+
+def test_a_message_whose_lease_ran_out_is_a_suspect_until_it_is_settled(queue: Queue) -> None:
+    queue.call("channel_set", "work")
+    lost, failed, fresh = (queue.call("send", "work", {"number": number}) for number in (1, 2, 3))
+    queue.rows("message_dequeue", 1, 1)
+    queue.conn.execute("select pg_sleep(0.002)")
+    queue.call("recover_stale_messages")
+    (row,) = [row for row in queue.rows("message_dequeue", 60000, 3) if row.id == failed]
+    queue.call("message_fail", failed, row.num_attempts, "no")
+    assert [row[0] for row in queue.rows("worker_suspects", [lost, failed, fresh])] == [lost]
+    with pytest.raises(psycopg.errors.NullValueNotAllowed):
+        queue.rows("worker_suspects", None)

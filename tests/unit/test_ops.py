@@ -229,7 +229,7 @@ def test_send_many_becomes_several_statements_only_when_it_is_long() -> None:
 
 
 def test_fail_puts_the_class_before_the_reason() -> None:
-    assert consuming.fail(LEASE, "no").params[2] == "no"
+    assert consuming.fail(LEASE, "no").params[2] == "[RETRYABLE] no"
     assert consuming.fail(LEASE, "no", permanent=True).params[2] == "[PERMANENT] no"
     assert consuming.fail(LEASE, "no", disable=True).params[2] == "[PERMANENT] [DISABLE] no"
     assert consuming.fail(LEASE, "no", retry_after=1.5).params[3] == "1.500000 seconds"
@@ -240,13 +240,13 @@ def test_an_error_text_cannot_choose_its_own_class() -> None:
 
 
 def test_a_message_can_fail_whatever_its_error_says() -> None:
-    assert consuming.fail(LEASE, "a\x00b\ud800").params[2] == "a\\x00b\\ud800"
-    assert consuming.fail_many([(LEASE, menzil.Fail("a\x00b"))]).params[2] == '{"a\\\\x00b"}'
+    assert consuming.fail(LEASE, "a\x00b\ud800").params[2] == "[RETRYABLE] a\\x00b\\ud800"
+    assert consuming.fail_many([(LEASE, menzil.Fail("a\x00b"))]).params[2] == '{"[RETRYABLE] a\\\\x00b"}'
 
 
 def test_answers_come_in_the_order_of_the_question() -> None:
     op = consuming.complete_many([menzil.Lease(3, 1), menzil.Lease(1, 4), menzil.Lease(2, 1)])
-    assert op.params == ("{3,1,2}", "{1,4,1}")
+    assert op.params == ("{3,1,2}", "{1,4,1}", None)
     answers = op.read([(1, "settled"), (2, "stale"), (3, "unknown")])
     assert [(answer.id, answer.outcome, answer.ok) for answer in answers] == [
         (3, menzil.Settlement.UNKNOWN, False),
@@ -264,7 +264,7 @@ def test_defer_many_keeps_each_lease_its_own() -> None:
 
 def test_one_channel_may_be_named_without_a_list() -> None:
     assert consuming.dequeue(channels="a").params[2] == consuming.dequeue(channels=["a"]).params[2] == '{"a"}'
-    assert consuming.dequeue().params == ("30000", "1", None, None)
+    assert consuming.dequeue().params == ("30000", "1", None, None, "f")
     assert consuming.dequeue(lease=0.0001).params[0] == "1", "a short lease is no lease of zero"
 
 

@@ -2,7 +2,8 @@
 
 `menzil --help` answers without importing a worker, a web server or Spark, and a command whose extra is not installed
 gets in nobody else's way. The table carries the line that --help shows; the command keeps its own longer help.
-Errors of menzil leave as one sentence and one hint on stderr with exit code 2; any other error keeps its traceback.
+Errors of menzil and of the database leave as one sentence and one hint on stderr with exit code 2; any other error is
+a bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -71,7 +72,10 @@ class LazyGroup(click.Group):
         except MenzilError as error:
             raise CouldNotError(error) from error
         except psycopg.Error as error:
-            known = translate(error)
-            if known is None:
-                raise
-            raise CouldNotError(known) from error
+            raise CouldNotError(translate(error) or _explain(error)) from error
+
+
+def _explain(error: psycopg.Error) -> MenzilError:
+    """What the server said, when it is nothing that menzil has a class for: a timeout, a deadlock, a full disk."""
+    sentence = error.diag.message_primary or str(error).strip() or type(error).__name__
+    return MenzilError(f"The database could not: {sentence}.", sqlstate=error.sqlstate, hint=error.diag.message_hint)

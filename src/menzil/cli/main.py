@@ -5,14 +5,35 @@ To add one, write a file with a click command beside this one and give it a line
 
 from __future__ import annotations
 
+import sys
+from io import TextIOWrapper
+
 import click
 
 from menzil.cli.lazy import LazyGroup, Place
 
 COMMANDS: dict[str, Place] = {
+    "archive": Place("menzil.cli.archive:archive", "Keep the archive of ended messages in order."),
+    "channel": Place("menzil.cli.channel:channel", "Look at channels, set their limits, hold and empty them."),
+    "dlq": Place("menzil.cli.dlq:dlq", "Look at dead letters, send them once more, clean up."),
+    "doctor": Place("menzil.cli.doctor:doctor", "Look for what is wrong and say what repairs it."),
+    "endpoint": Place("menzil.cli.endpoint:endpoint", "Make, change, watch and test endpoints."),
+    "event-type": Place("menzil.cli.pubsub:event_type", "Look at and change the kinds of events."),
+    "message": Place("menzil.cli.message:message", "Look at messages, cancel them, hurry them."),
+    "metrics": Place("menzil.cli.metrics:metrics", "Print the numbers of the queue."),
     "migrate": Place("menzil.cli.migrate:migrate", "Install menzil into a database, or bring it up to date."),
     "pg": Place("menzil.cli.pg:pg", "Start, stop and look at the embedded PostgreSQL."),
+    "publish": Place("menzil.cli.pubsub:publish", "Send an event to everybody who has subscribed."),
+    "replay": Place("menzil.cli.replay:replay", "Send ended messages once more."),
+    "schedule": Place("menzil.cli.schedule:schedule", "Look at and change messages that repeat."),
+    "send": Place("menzil.cli.send:send", "Send a message, or many."),
+    "settings": Place("menzil.cli.settings:settings", "Look at and change the settings of the whole queue."),
     "sql": Place("menzil.cli.sql:sql", "Print the SQL that migrate would run, without connecting."),
+    "subscribe": Place("menzil.cli.pubsub:subscribe", "Let an endpoint get events."),
+    "subscription": Place("menzil.cli.pubsub:subscription", "Look at who gets which events."),
+    "unsubscribe": Place("menzil.cli.pubsub:unsubscribe", "End subscriptions."),
+    "worker": Place("menzil.cli.worker:worker", "Deliver messages to endpoints and handlers."),
+    "workers": Place("menzil.cli.workers:workers", "List who is at work."),
 }
 
 
@@ -29,3 +50,7 @@ def main() -> None:
     Commands that need a database take --dsn, else MENZIL_DSN, else dsn in menzil.toml, else the PG* variables of
     libpq, else the embedded PostgreSQL.
     """
+    # A terminal that cannot show a letter shows its number; it does not end the command.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 
 import click
 
 from menzil import install
-from menzil.cli.dsn import dsn_option, resolve
+from menzil.cli.database import located
+from menzil.cli.dsn import dsn_option
 
 
 @click.command()
@@ -27,7 +26,7 @@ def migrate(dsn: str | None, as_json: bool, target: int | None, reapply: bool, w
     Safe while workers run, and when several run it at once. A second run changes nothing.
     """
     pace = install.Pace(patience=wait)
-    with _database(dsn) as database:
+    with located(dsn, migrated=False) as database:
         # Sentences are for people: with --json they go where they do not mix with the answer.
         report = install.migrate(
             database, target=target, reapply=reapply, pace=pace, progress=lambda line: click.echo(line, err=as_json)
@@ -38,16 +37,3 @@ def migrate(dsn: str | None, as_json: bool, target: int | None, reapply: bool, w
         click.echo(f"Nothing to do: schema {report.to_version} is up to date.")
     else:
         click.echo(f"Schema {report.from_version} is now {report.to_version}, in {report.seconds:.1f} s.")
-
-
-@contextmanager
-def _database(dsn: str | None) -> Iterator[str]:
-    found = resolve(dsn)
-    if found is not None:
-        yield found
-        return
-    # Only now: nobody who has a server needs the embedded one.
-    from menzil.embedded import Embedded
-
-    with Embedded() as server:
-        yield server.dsn

@@ -3,7 +3,9 @@
 from menzil.client.channels import AsyncChannels, Channels
 from menzil.client.consuming import AsyncConsuming, Consuming
 from menzil.client.endpoints import AsyncEndpoints, Endpoints
+from menzil.client.history import AsyncHistory, History
 from menzil.client.messages import AsyncMessages, Messages
+from menzil.client.pubsub import AsyncPubSub, PubSub
 from menzil.client.schedules import AsyncSchedules, Schedules
 from menzil.client.sending import AsyncSending, Sending
 from menzil.client.upkeep import AsyncUpkeep, Upkeep
@@ -11,11 +13,19 @@ from menzil.client.upkeep import AsyncUpkeep, Upkeep
 __all__ = ["AsyncMenzil", "Menzil"]
 
 
-class Menzil(Sending, Consuming, Messages, Channels, Schedules, Endpoints, Upkeep):
+class Menzil(Sending, PubSub, Consuming, Messages, Channels, Schedules, Endpoints, History, Upkeep):
     """A client of the queue in one PostgreSQL database. Safe to share between threads; close it, or use `with`."""
 
 
 class AsyncMenzil(
-    AsyncSending, AsyncConsuming, AsyncMessages, AsyncChannels, AsyncSchedules, AsyncEndpoints, AsyncUpkeep
+    AsyncSending,
+    AsyncPubSub,
+    AsyncConsuming,
+    AsyncMessages,
+    AsyncChannels,
+    AsyncSchedules,
+    AsyncEndpoints,
+    AsyncHistory,
+    AsyncUpkeep,
 ):
     """A client of the queue in one PostgreSQL database, for one event loop; close it, or use `async with`."""

@@ -19,6 +19,7 @@ from menzil.client.borrow import AsyncBorrowed, Borrowed, borrow, borrow_async
 from menzil.client.embedded import EmbeddedServer
 from menzil.client.pool import AsyncOwnPool, OwnPool, PoolOptions
 from menzil.model.errors import UsageError
+from menzil.model.secrets import secret_keys
 from menzil.model.wire import Dumps, Loads, json_dumps, json_loads
 from menzil.ops.op import Op
 from menzil.ops.run import run, run_async
@@ -41,6 +42,7 @@ class _Client:
         timeout: float = 30,
         loads: Loads = json_loads,
         dumps: Dumps = json_dumps,
+        secret_key: str | None = None,
     ) -> None:
         """Connect lazily to the database `dsn` names, or to an embedded PostgreSQL when there is none.
 
@@ -48,6 +50,7 @@ class _Client:
         max_connections  how many calls may run at once; more of them wait
         timeout          how many seconds they wait
         loads, dumps     another JSON library, or a richer one
+        secret_key       encrypts secrets of endpoints before they leave this process; MENZIL_SECRET_KEY unless given
         """
         self._options = PoolOptions(prepare=prepare, max_size=max_connections, timeout=timeout)
         if dsn is not None:
@@ -56,6 +59,7 @@ class _Client:
         self._server = EmbeddedServer()
         self._loads = loads
         self._dumps = dumps
+        self._secret_keys = secret_keys(secret_key)
         self._closed = False
 
     def _check_open(self) -> None:

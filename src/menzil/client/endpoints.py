@@ -7,6 +7,7 @@ from typing import Any
 
 from menzil.client.base import AsyncClient, Client
 from menzil.client.borrow import AsyncBorrowed, Borrowed
+from menzil.model.secrets import encrypt_config
 from menzil.ops import endpoints as ops
 
 
@@ -17,11 +18,11 @@ class Endpoints(Client):
         self, name: str, protocol: str, config: Mapping[str, Any], *, conn: Borrowed | None = None
     ) -> int:
         """Create an endpoint and return its id."""
-        return self._run(ops.create_endpoint(name, protocol, config), conn)
+        return self._run(ops.create_endpoint(name, protocol, encrypt_config(config, name, self._secret_keys)), conn)
 
     def alter_endpoint(self, name: str, config: Mapping[str, Any], *, conn: Borrowed | None = None) -> None:
         """Give the endpoint another config."""
-        self._run(ops.alter_endpoint(name, config), conn)
+        self._run(ops.alter_endpoint(name, encrypt_config(config, name, self._secret_keys)), conn)
 
     def drop_endpoint(self, name: str, *, conn: Borrowed | None = None) -> None:
         """Drop an endpoint for which no message waits."""
@@ -39,7 +40,7 @@ class Endpoints(Client):
         self, protocol: str, config: Mapping[str, Any], *, conn: Borrowed | None = None
     ) -> bool:
         """Raise InvalidValueError with what is wrong, or return True."""
-        return self._run(ops.validate_endpoint_config(protocol, config), conn)
+        return self._run(ops.validate_endpoint_config(protocol, encrypt_config(config, "", self._secret_keys)), conn)
 
     def set_retry_policy(self, name: str, policy: Mapping[str, Any] | None, *, conn: Borrowed | None = None) -> None:
         """Give an endpoint or channel a retry policy of its own; None follows the settings again."""
@@ -57,11 +58,13 @@ class AsyncEndpoints(AsyncClient):
         self, name: str, protocol: str, config: Mapping[str, Any], *, conn: AsyncBorrowed | None = None
     ) -> int:
         """Create an endpoint and return its id."""
-        return await self._run(ops.create_endpoint(name, protocol, config), conn)
+        return await self._run(
+            ops.create_endpoint(name, protocol, encrypt_config(config, name, self._secret_keys)), conn
+        )
 
     async def alter_endpoint(self, name: str, config: Mapping[str, Any], *, conn: AsyncBorrowed | None = None) -> None:
         """Give the endpoint another config."""
-        await self._run(ops.alter_endpoint(name, config), conn)
+        await self._run(ops.alter_endpoint(name, encrypt_config(config, name, self._secret_keys)), conn)
 
     async def drop_endpoint(self, name: str, *, conn: AsyncBorrowed | None = None) -> None:
         """Drop an endpoint for which no message waits."""
@@ -79,7 +82,9 @@ class AsyncEndpoints(AsyncClient):
         self, protocol: str, config: Mapping[str, Any], *, conn: AsyncBorrowed | None = None
     ) -> bool:
         """Raise InvalidValueError with what is wrong, or return True."""
-        return await self._run(ops.validate_endpoint_config(protocol, config), conn)
+        return await self._run(
+            ops.validate_endpoint_config(protocol, encrypt_config(config, "", self._secret_keys)), conn
+        )
 
     async def set_retry_policy(
         self, name: str, policy: Mapping[str, Any] | None, *, conn: AsyncBorrowed | None = None

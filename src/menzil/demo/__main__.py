@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 from menzil import Menzil, MenzilError
-from menzil.demo import crash, leases, sending, times, trouble, turns
+from menzil.demo import (
+    again,
+    circuit,
+    crash,
+    endings,
+    events,
+    leases,
+    refusals,
+    sending,
+    times,
+    trouble,
+    turns,
+    watch,
+    webhooks,
+)
 from menzil.demo.stage import Stage, UntrueError
 from menzil.embedded import Embedded
 from menzil.install import migrate
@@ -29,6 +45,19 @@ SCENES = (
     trouble.second_thoughts,
     trouble.story,
     crash.kill,
+    webhooks.guarded,
+    webhooks.signed,
+    webhooks.retried,
+    webhooks.rested,
+    refusals.refused,
+    refusals.silent,
+    circuit.circuit,
+    events.publish,
+    endings.asked,
+    endings.killed,
+    again.redrive,
+    again.replay,
+    watch.standing,
 )
 
 
@@ -58,17 +87,20 @@ def main() -> int:
 def _play(server: Embedded, began: float) -> int:
     started = time.monotonic()
     migrate(server.dsn)
-    with Menzil(server.dsn) as mq:
-        stage = Stage(server, mq)
+    with Menzil(server.dsn) as mq, closing(Stage(server, mq)) as stage:
         print(f"A PostgreSQL {server.version} of its own, fsync on, on port {server.port}: {started - began:.1f} s;"
               f" menzil installed: {time.monotonic() - started:.1f} s", flush=True)  # fmt: skip
-        for scene in SCENES:
-            scene(stage)
+        try:
+            for scene in SCENES:
+                scene(stage)
+        except UntrueError:
+            print("", *stage.logs(), sep="\n", file=sys.stderr)
+            raise
         stage.title("What was sent, and how it ended")
         with stage.connect() as conn:
             for line in stage.book.table(conn):
                 stage.say(line)
-            wrong = stage.book.differences(conn)
+            wrong = [*stage.book.differences(conn), *watch.differences(stage)]
     for line in wrong[:20]:
         print(f"    {line}", file=sys.stderr)
     stage.check(not wrong, f"what was sent and how it ended add up ({len(wrong)} messages do not)")
@@ -78,4 +110,5 @@ def _play(server: Embedded, began: float) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # whoever ends it gets its directory tidied up, too
     sys.exit(main())

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
-from typing import Any, LiteralString, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, LiteralString, TypeVar
 
 import psycopg
 
 from menzil import Menzil, Message
-from menzil.demo.book import Book
+from menzil.demo.book import Book, counted
+from menzil.demo.crew import Crew
+from menzil.demo.partner import Partner
 from menzil.embedded import Embedded
 
 T = TypeVar("T")
@@ -28,8 +30,38 @@ class Stage:
         self.server = server
         self.mq = mq
         self.book = Book()
+        self._partner: Partner | None = None
+        self._crew: Crew | None = None
         self._scenes = 0
         self._colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+    @property
+    def partner(self) -> Partner:
+        """Somebody who receives webhooks; comes when first asked for."""
+        self._partner = self._partner or Partner()
+        return self._partner
+
+    @property
+    def has_partner(self) -> bool:
+        """Whether anything could be delivered to anybody."""
+        return self._partner is not None
+
+    @property
+    def crew(self) -> Crew:
+        """Workers."""
+        self._crew = self._crew or Crew(self.server.dsn)
+        return self._crew
+
+    def logs(self) -> list[str]:
+        """The last words of the workers, for when something went wrong."""
+        hands = self._crew.hands if self._crew else []
+        return [f"{hand.name}: {line}" for hand in hands for line in hand.log().splitlines()[-20:]]
+
+    def close(self) -> None:
+        """Send everybody home."""
+        for somebody in (self._crew, self._partner):
+            if somebody is not None:
+                somebody.close()
 
     def title(self, text: str) -> None:
         """Begin a scene."""
@@ -57,7 +89,7 @@ class Stage:
             return str(error).partition("\n")[0]
         raise UntrueError(f"a call is refused with {kind.__name__}")
 
-    def until(self, question: Callable[[], T | None], what: str, seconds: float = 20) -> T:
+    def until(self, question: Callable[[], T | Literal[False] | None], what: str, seconds: float = 20) -> T:
         """Ask until the answer is not empty, and return it: time passes only where time has to pass."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -66,6 +98,13 @@ class Stage:
                 return answer
             time.sleep(0.01)
         raise UntrueError(f"within {seconds:g} s {what}")
+
+    def ended(self, ids: Sequence[int], status: str, seconds: float = 20) -> None:
+        """Wait until all these messages are in the archive, and have ended so."""
+        query: LiteralString = "select status from menzil.archive where id = any(%s)"
+        wanted = f"messages {counted(ids)} are {status}"
+        found = self.until(lambda: len(rows := self.ask(query, list(ids))) == len(ids) and rows, wanted, seconds)
+        self.check({row[0] for row in found} == {status}, wanted)
 
     def take(self, channel: str, lease: float = 30, *, worker: str | None = None) -> Message:
         """Wait for the next message of a channel, and lease it."""

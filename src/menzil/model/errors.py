@@ -27,6 +27,7 @@ database). A SQL function and the Python method in front of it refuse the same v
     │   ├── SchemaTooOldError         the database needs `menzil migrate`
     │   └── SchemaTooNewError         this client needs an upgrade
     ├── PermissionDeniedError         42501  the role may not do this
+    ├── SecretError                   an encrypted secret that the keys of this process do not open
     └── ConnectionFailedError         the server cannot be reached, or the connection broke
 """
 
@@ -82,7 +83,7 @@ class NameTakenError(RefusedError):
 
 
 class DisabledError(RefusedError):
-    """The endpoint is disabled, or the channel was released."""
+    """The endpoint is disabled, the channel was released, or the dead letter was redriven already."""
 
     default_sqlstate = "55000"
 
@@ -166,6 +167,12 @@ class PermissionDeniedError(MenzilError):
     """The role of this connection may not do this."""
 
     default_sqlstate = "42501"
+
+
+class SecretError(MenzilError):
+    """A secret of an endpoint is encrypted, and the keys of this process do not open it."""
+
+    default_hint = "Give the worker the key, in MENZIL_SECRET_KEY or as secret_key, or set the secret again."
 
 
 class ConnectionFailedError(MenzilError):

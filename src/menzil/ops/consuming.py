@@ -152,7 +152,7 @@ def _reason(error: str, *, permanent: bool, disable: bool) -> str:
         return f"[PERMANENT] [DISABLE] {text}"
     if permanent:
         return f"[PERMANENT] {text}"
-    return f"[RETRYABLE] {text}" if text.lstrip().startswith("[") else text
+    return f"[RETRYABLE] {text}"
 
 
 def _token(lease: Leased) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 from menzil.model.wire import json_dumps
 from menzil.ops import op, values
 from menzil.ops.op import Op
+from menzil.ops.records import Record, records
 
 
 def create_endpoint(name: str, protocol: str, config: Mapping[str, Any]) -> Op[int]:
@@ -53,6 +54,27 @@ def set_retry_policy(name: str, policy: Mapping[str, Any] | None) -> Op[None]:
 def purge_endpoint(name: str) -> Op[int]:
     """menzil.purge_endpoint."""
     return Op("select menzil.purge_endpoint(%s::text)", (values.text("endpoint", name),), op.integer)
+
+
+def reset_circuit_breaker(name: str) -> Op[None]:
+    """menzil.reset_circuit_breaker."""
+    return Op("select menzil.reset_circuit_breaker(%s::text)", (values.text("endpoint", name),), op.nothing)
+
+
+_HEALTH = """
+select endpoint_name, protocol, enabled, paused, circuit_state, circuit_failure_count, circuit_opened_at, next_probe_at,
+       waits_until, last_success_at, last_failure_at, pending_messages, oldest_pending_message, in_flight
+  from menzil.get_endpoint_health(%s::text)"""
+_HEALTH_COLUMNS = (
+    "endpoint_name protocol enabled paused circuit_state circuit_failure_count circuit_opened_at:time "
+    "next_probe_at:time waits_until:time last_success_at:time last_failure_at:time pending_messages "
+    "oldest_pending_message:time in_flight"
+)
+
+
+def get_endpoint_health(name: str | None = None) -> Op[list[Record]]:
+    """menzil.get_endpoint_health."""
+    return Op(_HEALTH, (values.optional_text("endpoint", name),), records(_HEALTH_COLUMNS))
 
 
 def _config(config: Mapping[str, Any]) -> str:

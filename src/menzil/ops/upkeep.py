@@ -44,6 +44,12 @@ def maintain_archive_partitions(months_ahead: int = 3) -> Op[int]:
     return Op("select menzil.maintain_archive_partitions(%s::integer)", params, op.integer)
 
 
+def archive_completed_messages(older_than: int = 3600, batch_size: int = 1000) -> Op[int]:
+    """menzil.archive_completed_messages."""
+    params = (values.integer("older_than", older_than), values.integer("batch_size", batch_size))
+    return Op("select menzil.archive_completed_messages(%s::integer, %s::integer)", params, op.integer)
+
+
 @dataclass(frozen=True, slots=True)
 class Handshake:
     """What a client asks a database before its first call."""

@@ -23,9 +23,10 @@ alter table menzil.lane add column push boolean not null default false;
 create index lane_turn_push on menzil.lane (rank, next_at) where push and next_at is not null;
 
 -- A worker that finds nothing to do says so here; the next send wakes it up and takes the word back.
-create sequence menzil.wanted as bigint minvalue 0 start 0;
+-- Unlogged: nobody's commit waits for it, and after a crash there is nobody to wake.
+create unlogged sequence menzil.wanted as bigint minvalue 0 start 0;
 -- Microseconds: the last failure of any endpoint. While it is recent, successes are news too.
-create sequence menzil.failed_at as bigint minvalue 0 start 0;
+create unlogged sequence menzil.failed_at as bigint minvalue 0 start 0;
 
 -- What the other side answered, for people: status, duration_ms, body, headers, correlation_id.
 alter table menzil.archive add column response jsonb;
@@ -106,3 +107,6 @@ create table menzil.protocol (
   rules          jsonb not null,
   registered_at  timestamptz not null default clock_timestamp()
 );
+
+-- The first nextval of a sequence that starts at 0 gives 0: from now on the count is exact from the first message.
+select setval('menzil.ended_count', last_value) from menzil.ended_count;

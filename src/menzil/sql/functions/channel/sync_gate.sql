@@ -20,7 +20,10 @@ begin
   perform 1 from menzil.gate g where g.channel_id = new.id for update;
   perform 1 from menzil.lane l where l.channel_id = new.id order by l.rank for update;
   update menzil.gate g set paused = v_paused, max_concurrency = new.max_concurrency, release_interval_ms = new.release_interval_ms,
-      release_count = new.release_count
+      release_count = new.release_count,
+      -- A rate counts from when it is put on: what an earlier rate let through is none of its business.
+      released_at = case when old.release_interval_ms > 0 then g.released_at else '{}' end,
+      released = case when old.release_interval_ms > 0 then g.released else '{}' end
    where g.channel_id = new.id;
   if new.max_concurrency is not null and old.max_concurrency is null then
     update menzil.gate g set epoch = g.epoch + 1 where g.channel_id = new.id;

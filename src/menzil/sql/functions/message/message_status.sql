@@ -32,23 +32,31 @@ declare
 begin
   perform menzil._check_limit(p_limit, 10000);
   return query
+    with due as materialized (       -- and not yet moved by a dequeue
+      select s.rank, s.due_at, s.id, s.ordering_key, s.ordering_key is null or s.holds_key as goes from menzil.scheduled s
+       where s.channel_id = v_channel.id and s.due_at <= v_now and (s.expires_at > v_now or s.expires_at is null)
+       order by s.due_at limit p_limit
+    ), keyed as materialized (       -- who may become the first of a key at the next dequeue
+      select d.rank, d.due_at, d.id, d.ordering_key from due d where not d.goes
+      union all
+      select m.rank, m.due_at, m.id, a.ordering_key
+        from (select distinct a.ordering_key from menzil.arrival a where a.channel_id = v_channel.id and a.ordering_key is not null) a
+        cross join lateral (select k.id from menzil.key_queue k where k.channel_id = v_channel.id and k.ordering_key = a.ordering_key and k.place = 1
+                             order by k.id limit 1) k
+        cross join lateral (select m.* from menzil.message m where m.id = k.id offset 0) m
+       where m.expires_at > v_now or m.expires_at is null
+    )
     select m.id, v_channel.name, m.content, m.payload, m.state, m.attempts, m.headers, m.correlation_id, m.metadata, m.ordering_key,
            10 - m.rank, m.retry_count, m.created_at, m.scheduled_at, m.expires_at
       from ((select r.rank, r.due_at, r.id from menzil.ready r
               where r.channel_id = v_channel.id and (r.expires_at > v_now or r.expires_at is null) order by r.rank, r.due_at, r.id limit p_limit)
             union
-            (select s.rank, s.due_at, s.id from menzil.scheduled s    -- due, and not yet moved by a dequeue
-              where s.channel_id = v_channel.id and s.due_at <= v_now and (s.expires_at > v_now or s.expires_at is null)
-                and (s.ordering_key is null or s.holds_key or not exists (
-                      select 1 from menzil.key_queue k where k.channel_id = s.channel_id and k.ordering_key = s.ordering_key))
-              order by s.due_at limit p_limit)
+            (select d.rank, d.due_at, d.id from due d where d.goes)
             union
-            (select m.rank, m.due_at, m.id                            -- first of a key that no dequeue has looked at yet
-               from (select distinct a.ordering_key from menzil.arrival a where a.channel_id = v_channel.id and a.ordering_key is not null) a
-               cross join lateral (select k.place, k.id from menzil.key_queue k where k.channel_id = v_channel.id and k.ordering_key = a.ordering_key
-                                    order by k.place, k.id limit 1) k
-               cross join lateral (select m.* from menzil.message m where m.id = k.id offset 0) m
-              where k.place = 1 and (m.expires_at > v_now or m.expires_at is null))) q
+            (select distinct on (y.ordering_key) y.rank, y.due_at, y.id from keyed y
+              where not exists (select 1 from menzil.key_queue k
+                                 where k.channel_id = v_channel.id and k.ordering_key = y.ordering_key and k.place = 0)
+              order by y.ordering_key, y.id)) q
       cross join lateral (select m.* from menzil.message m where m.id = q.id offset 0) m
      order by q.rank, q.due_at, q.id limit p_limit;
 end $$;

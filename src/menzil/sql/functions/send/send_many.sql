@@ -14,7 +14,7 @@ create or replace function menzil.send_many(
 ) returns bigint[]
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
-set enable_seqscan = off set jit = off as $$
+set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_now timestamptz := clock_timestamp();
   v_generation smallint := menzil._generation(v_now);

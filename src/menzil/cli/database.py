@@ -1,0 +1,107 @@
+"""The database of a command: found, reached, and asked whether it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from functools import wraps
+from typing import Any, TypeVar
+
+import psycopg
+
+from menzil.cli.dsn import dsn_option, resolve
+from menzil.client.pool import PoolOptions
+from menzil.install import check
+from menzil.model.errors import RefusedError, UsageError
+from menzil.ops import looking
+from menzil.ops.op import Op
+from menzil.ops.run import run
+
+T = TypeVar("T")
+
+#: How often a change that met another one is made again.
+RETRIES = 5
+
+
+class Database:
+    """One connection in autocommit, and how Ops run on it."""
+
+    def __init__(self, conn: psycopg.Connection[Any]) -> None:
+        self.conn = conn
+
+    def run(self, op: Op[T]) -> T:
+        """Run one Op; it is committed when this returns."""
+        return run(self.conn, op)
+
+    def change(self, what: Callable[[], T]) -> T:
+        """Read, think and write as one step: somebody else's change in between means that it is done again."""
+        self.conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        for _ in range(RETRIES):
+            with suppress(psycopg.errors.SerializationFailure), self.conn.transaction():
+                return what()
+        raise RefusedError("Somebody else keeps changing the same thing.", hint="try again in a moment")
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Let several Ops happen all or not at all."""
+        self.conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        with self.conn.transaction():
+            yield
+
+    def now(self) -> datetime:
+        """The time there, which is the one that counts."""
+        return self.run(looking.now())
+
+    def moment(self, when: datetime | timedelta | None) -> datetime | None:
+        """A point in time, given as such or as a distance from now."""
+        try:
+            return self.now() + when if isinstance(when, timedelta) else when
+        except OverflowError:
+            raise UsageError("That time lies outside the years 1 to 9999.", hint="choose a nearer one") from None
+
+
+def on_database(command: Callable[..., T]) -> Callable[..., T]:
+    """Give a click command the option --dsn and, as its first argument, the database it names."""
+
+    @dsn_option
+    @wraps(command)
+    def connecting(dsn: str | None, *args: Any, **kwargs: Any) -> T:
+        with connected(dsn) as db:
+            return command(db, *args, **kwargs)
+
+    return connecting
+
+
+@contextmanager
+def connected(dsn: str | None, *, fitting: bool = True) -> Iterator[Database]:
+    """Connect to the database, and unless `fitting` is False refuse one whose schema is not ours."""
+    with located(dsn, migrated=True) as found, connect(found) as conn:
+        if fitting:
+            check(conn).demand()
+        yield Database(conn)
+
+
+def connect(dsn: str) -> psycopg.Connection[Any]:
+    """Open a connection in autocommit, with nothing set that a pooler would mind."""
+    return psycopg.connect(dsn, **PoolOptions(prepare=False, max_size=1, timeout=10).connect_kwargs(dsn))
+
+
+@contextmanager
+def located(dsn: str | None, *, migrated: bool) -> Iterator[str]:
+    """Return the connection string to use, having started the embedded server if that is the one."""
+    found = resolve(dsn)
+    if found is not None:
+        yield found
+        return
+    # Only now: nobody who has a server needs the embedded one.
+    if migrated:
+        from menzil.embed import open_embedded
+
+        with open_embedded() as ours:
+            yield ours
+    else:
+        from menzil.embedded import Embedded
+
+        with Embedded() as server:
+            yield server.dsn

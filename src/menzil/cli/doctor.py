@@ -1,0 +1,63 @@
+"""`menzil doctor`: what is wrong with a queue, and what repairs it."""
+
+from __future__ import annotations
+
+import click
+
+from menzil.cli.database import Database, connected
+from menzil.cli.dsn import dsn_option
+from menzil.cli.findings import report
+from menzil.cli.show import json_option
+from menzil.install import check, drift
+from menzil.model.errors import PermissionDeniedError
+from menzil.watch.doctor import examine_queue
+from menzil.watch.finding import Finding
+
+#: Differences that are told one by one.
+NAMED = 10
+
+
+@click.command()
+@json_option
+@dsn_option
+@click.pass_context
+def doctor(ctx: click.Context, dsn: str | None, as_json: bool) -> None:
+    """Look for everything that is wrong and say what repairs it. Changes nothing.
+
+    Exit codes: 0 all is well, 1 something to fix, 2 could not look.
+    """
+    with connected(dsn, fitting=False) as db:
+        status = check(db.conn)
+        if status.verdict == "missing":
+            status.demand()
+        findings = _schema(db)
+        if status.verdict == "ok":
+            # What an older or newer schema answers is not ours to read.
+            findings += examine_queue(db.run)
+    ctx.exit(report(findings, as_json=as_json))
+
+
+def _schema(db: Database) -> list[Finding]:
+    """Whether the database still runs what this package put there."""
+    try:
+        differences = drift(db.conn)
+    except PermissionDeniedError as error:
+        return [Finding("schema", "unknown", f"Could not look: {error.message}", error.hint)]
+    if not differences:
+        return [Finding("schema", "ok", "The schema is as this menzil has it.")]
+    found = [_difference(one.what, one.sentence) for one in differences[:NAMED]]
+    if len(differences) > NAMED:
+        found.append(_difference("changed", f"{len(differences) - NAMED} more differences"))
+    return found
+
+
+def _difference(what: str, sentence: str) -> Finding:
+    repair = {
+        "missing": "menzil migrate --reapply",
+        "outdated": "menzil migrate",
+        "changed": "menzil migrate --reapply",
+        "unknown": "upgrade this menzil, or drop what is not its own",
+    }[what]
+    return Finding(
+        "schema", "critical" if what == "missing" else "warning", f"{sentence[:1].upper()}{sentence[1:]}.", repair
+    )

@@ -1,0 +1,65 @@
+"""Endpoints as they are configured, and as they fare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from menzil.cli.database import Database, on_database
+from menzil.cli.names import page, page_options
+from menzil.cli.show import document, fields, json_option, listing, pretty
+from menzil.model.errors import UnknownNameError
+from menzil.ops import endpoints, looking
+
+
+@click.command("list")
+@page_options
+@json_option
+@on_database
+def list_endpoints(db: Database, limit: int, after: str, as_json: bool) -> None:
+    """List endpoints by name."""
+    found = db.run(looking.endpoints(limit + 1, after))
+    rows = found if as_json else [{**one, "url": one["config"].get("url")} for one in found]
+    empty = "There are no endpoints. Make one with `menzil endpoint create NAME --url URL`."
+    page(rows, ["name", "protocol", "enabled", "paused", "url"], limit, as_json=as_json, empty=empty)
+
+
+@click.command()
+@click.argument("name")
+@json_option
+@on_database
+def show(db: Database, name: str, as_json: bool) -> None:
+    """Show the config of an endpoint, without its secrets."""
+    found = described(db, name)
+    if as_json:
+        document(found)
+        return
+    fields({key: value for key, value in found.items() if key not in ("config", "limits", "updated_at")})
+    fields({key: value for key, value in found["limits"].items() if value not in (None, 0)})
+    click.echo(pretty(found["config"]))
+
+
+def described(db: Database, name: str) -> dict[str, Any]:
+    """Return the endpoint with the limits that its channel keeps, or refuse an unknown name."""
+    found, channel = db.run(looking.endpoint(name)), db.run(looking.channel(name))
+    if found is None or channel is None:
+        hint = f"{name} is a plain channel" if channel else "`menzil endpoint list` shows those there are"
+        raise UnknownNameError(f"There is no endpoint named {name!r}.", hint=hint)
+    limits = ("max_concurrency", "max_size", "release_interval_ms", "release_count", "on_dead")
+    return {**found, "limits": {key: channel[key] for key in limits}}
+
+
+@click.command()
+@click.argument("name", required=False)
+@json_option
+@on_database
+def health(db: Database, name: str | None, as_json: bool) -> None:
+    """Show how endpoints fare.
+
+    Circuit, last success and failure, and what waits.
+    """
+    found = db.run(endpoints.get_endpoint_health(name))
+    columns = ["endpoint_name", "enabled", "paused", "circuit_state", "circuit_failure_count", "pending_messages"]
+    columns += ["in_flight", "oldest_pending_message", "last_success_at", "last_failure_at"]
+    listing(found, columns, as_json=as_json, empty="There are no endpoints.")

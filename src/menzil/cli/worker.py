@@ -1,0 +1,122 @@
+"""`menzil worker`: deliver messages to endpoints and handlers until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from menzil.cli.dsn import dsn_option, resolve
+from menzil.model.errors import UsageError
+from menzil.worker import Worker
+from menzil.worker.family import LIFELINE, Family
+from menzil.worker.log import LOGGER
+
+
+@click.command()
+@click.argument("app", metavar="[MODULE:APP]", required=False)
+@dsn_option
+@click.option("--channels", metavar="NAMES", help="Serve only these handlers and endpoints, separated by commas.")
+@click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Deliveries at once.  [default: 100]")
+@click.option("--processes", type=click.IntRange(1), default=1, metavar="N", help="Run so many workers.")
+@click.option("--once", is_flag=True, help="Deliver what is due, then end.")
+@click.option("--name", metavar="NAME", help="Name of the worker.  [default: host, process and chance]")
+@click.option("--lease", type=click.FloatRange(1), metavar="SECONDS", help="How long a message stays ours in silence.")
+@click.option("--batch", type=click.IntRange(1, 10_000), metavar="N", help="Most messages of one lease.")
+@click.option("--grace", type=click.FloatRange(0), metavar="SECONDS", help="Time to finish at the end.  [default: 10]")
+@click.option("--no-listen", is_flag=True, help="Poll only, without waiting for NOTIFY.")
+@click.option("--no-prepare", is_flag=True, help="Prepare no statements (PgBouncer before 1.21).")
+@click.option("--no-janitors", is_flag=True, help="Leave the sweeping to other workers.")
+@click.option("--no-endpoints", is_flag=True, help="Serve handlers only.")
+@click.option("--verbose", "-v", is_flag=True, help="Say more.")
+def worker(app: str | None, dsn: str | None, processes: int, once: bool, **given: Any) -> None:
+    """Deliver messages to endpoints and handlers until SIGTERM or SIGINT.
+
+    A second signal hands everything back at once. MODULE:APP is a menzil.Worker with handlers; without it, endpoints
+    are delivered to. Events go to standard error, one per line.
+    """
+    _log_to_stderr(verbose=given.pop("verbose"))
+    found = _find(app)
+    _override(found, dsn, given)
+    if processes > 1:
+        click.get_current_context().exit(asyncio.run(Family(_commands(processes, given["name"])).run()))
+    _watch_lifeline()
+    found.run(once=once)
+
+
+def _find(app: str | None) -> Worker:
+    if app is None:
+        return Worker()
+    module, _, name = app.partition(":")
+    if not module or not name:
+        raise UsageError(f"{app!r} does not name a worker.", hint="write MODULE:APP, such as shop.tasks:app")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
+            raise  # it is there, and something it needs is not
+        raise UsageError(f"There is no module {module!r} here.", hint="run this where it can be imported") from None
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"The module {module!r} has no {name!r}.", hint="write MODULE:APP, such as shop.tasks:app")
+        found = getattr(found, part)
+    if not isinstance(found, Worker):
+        raise UsageError(f"{app} is a {type(found).__name__}, not a menzil.Worker.")
+    return found
+
+
+def _override(app: Worker, dsn: str | None, given: dict[str, Any]) -> None:
+    channels = given["channels"]
+    names = None if channels is None else [name.strip() for name in channels.split(",") if name.strip()]
+    if names == []:
+        raise UsageError("--channels names nothing.", hint="write --channels emails,webhooks")
+    off = {name: False for name in ("listen", "prepare", "janitors", "endpoints") if given[f"no_{name}"]}
+    values = {name: given[name] for name in ("concurrency", "name", "lease", "batch", "grace")}
+    # The command line decides, then the program, then the environment.
+    app.override(dsn if dsn is not None or app.dsn is not None else resolve(None), channels=names, **values, **off)
+
+
+def _commands(processes: int, name: str | None) -> list[list[str]]:
+    """Return the command lines of the children: ours, without --processes and each with a name of its own."""
+    ours, skip = [], False
+    for word in sys.argv[1:]:
+        if skip or word in ("--processes", "--name"):
+            skip = not skip
+        elif not word.startswith(("--processes=", "--name=")):
+            ours.append(word)
+    names = [[] if name is None else ["--name", f"{name}-{place}"] for place in range(1, processes + 1)]
+    return [["-m", "menzil", *ours, *own] for own in names]
+
+
+def _watch_lifeline() -> None:
+    """End with the parent, should it end without a word."""
+    if LIFELINE not in os.environ:
+        return
+    pipe = int(os.environ.pop(LIFELINE))
+
+    def wait() -> None:
+        os.read(pipe, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="menzil-lifeline", daemon=True).start()
+
+
+def _log_to_stderr(*, verbose: bool) -> None:
+    line = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    line.converter = time.gmtime
+    handler = logging.StreamHandler()
+    handler.setFormatter(line)
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.DEBUG if verbose else logging.INFO)
+    LOGGER.propagate = False
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # of a lost connection our own line is enough

@@ -1,0 +1,1 @@
+"""DELIVER: one file per protocol, each `deliver(message, endpoint) -> Outcome`."""

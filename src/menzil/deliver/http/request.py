@@ -1,0 +1,92 @@
+"""From a message to the bytes of a request."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime
+
+from menzil.deliver.http.cloudevents import STRUCTURED_TYPE
+from menzil.deliver.http.errors import RefusedError
+from menzil.deliver.http.headers import checked, is_secret, rendered
+from menzil.deliver.http.plan import Plan
+from menzil.deliver.http.signing import signature
+from menzil.deliver.http.suffix import with_suffix
+from menzil.model.message import Message
+
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACESTATE = re.compile(r"[\x21-\x7e]([\x20-\x7e]{0,510}[\x21-\x7e])?")
+
+
+def compose(plan: Plan, message: Message, token: str | None = None) -> tuple[bytes, bytes]:
+    """Return head and body of a request. Raises RefusedError for what a message may not ask for."""
+    try:
+        metadata, given = message.metadata or {}, message.headers
+    except (RecursionError, ValueError):
+        raise RefusedError("The headers or the metadata of the message cannot be read.") from None
+    path = plan.target.path_and_query
+    opening, fixed = plan.opening, plan.headers
+    if "path_suffix" in metadata:
+        path = _longer(plan, metadata["path_suffix"])
+    if given or path is not plan.target.path_and_query:
+        fixed = fixed | _allowed(plan, given) if given else fixed
+        opening = plan.opened(path, fixed)
+
+    body, added = _body(plan, message, fixed)
+    stamp = int(time.time())
+    wire_id = message.wire_id
+    if plan.keys:
+        added["webhook-signature"] = signature(plan.keys, wire_id, stamp, body)
+    if correlation_id := message.correlation_id:
+        added["x-correlation-id"] = str(correlation_id)
+    if metadata and "traceparent" in metadata and "traceparent" not in fixed:
+        added |= _trace(metadata["traceparent"], metadata.get("tracestate"))
+    if token is not None:
+        added["authorization"] = f"Bearer {token}"
+    if plan.sigv4:
+        signed = fixed | {"host": plan.target.authority} | added
+        added |= plan.sigv4.headers(plan.method, path, signed, body, datetime.fromtimestamp(stamp, UTC))
+    if not fixed.keys().isdisjoint(added):
+        opening = plan.opened(path, {name: value for name, value in fixed.items() if name not in added})
+    length = "" if plan.method == "GET" else f"content-length: {len(body)}\r\n"
+    head = (
+        f"{opening}{rendered(added)}{length}webhook-id: {wire_id}\r\nwebhook-timestamp: {stamp}\r\n"
+        f"x-menzil-attempt: {message.attempt}\r\n\r\n"
+    )
+    return head.encode(), body
+
+
+def _longer(plan: Plan, suffix: object) -> str:
+    if not plan.allow_path_suffix:
+        raise RefusedError("The message has a path suffix, and allow_path_suffix of the endpoint is not on.")
+    return with_suffix(plan.target.path_and_query, suffix)
+
+
+def _allowed(plan: Plan, given: dict[str, str]) -> dict[str, str]:
+    """Return the headers of a message that reach the wire: what the endpoint says about credentials stands."""
+    found = checked(given, "message")
+    return {name: value for name, value in found.items() if name not in plan.headers or not is_secret(name)}
+
+
+def _body(plan: Plan, message: Message, fixed: dict[str, str]) -> tuple[bytes, dict[str, str]]:
+    """Return the body, and the headers that go with it."""
+    events = plan.events
+    if plan.method == "GET":
+        return b"", events.headers(message) if events else {}
+    content = message.content
+    plain = "application/json" if content is None else "application/octet-stream"
+    if events is not None and events.structured:
+        return events.document(message, fixed.get("content-type", plain)), {"content-type": STRUCTURED_TYPE}
+    added = {} if "content-type" in fixed else {"content-type": plain}
+    if events is not None:
+        added |= events.headers(message)
+    return message.payload_json if content is None else content, added
+
+
+def _trace(traceparent: object, tracestate: object) -> dict[str, str]:
+    if not isinstance(traceparent, str) or not _TRACEPARENT.fullmatch(traceparent):
+        return {}
+    found = {"traceparent": traceparent}
+    if isinstance(tracestate, str) and _TRACESTATE.fullmatch(tracestate):
+        found["tracestate"] = tracestate
+    return found

@@ -1,0 +1,51 @@
+"""What a protocol is: the few methods a worker needs to deliver messages to endpoints.
+
+A third party registers one by an entry point of the group `menzil.protocols`, whose name is the protocol's and whose
+object is called once per worker with a Surroundings and returns a Protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from typing import Protocol as Interface
+
+from menzil.model.message import Message
+from menzil.model.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A destination as it is configured now, secrets included. Its repr shows none of them."""
+
+    id: int
+    name: str
+    protocol: str
+    config: Mapping[str, Any] = field(repr=False)
+    updated_at: datetime  # changes with the config: whatever is kept per endpoint is kept under (id, updated_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every protocol of one worker is told: the settings that concern delivery, read again every few seconds."""
+
+    settings: Mapping[str, str]  # http_allow_internal_urls, http_allow_http, http_allowed_networks, capture_response
+    worker: str
+
+
+class Protocol(Interface):
+    """One kind of destination. All methods run in the worker's event loop; none may block it."""
+
+    async def deliver(self, message: Message, endpoint: Endpoint) -> Outcome:
+        """Deliver once. Never raises for what the other side did: that is a Fail. Ends within the endpoint's deadline."""
+        ...
+
+    def refresh(self, surroundings: Surroundings) -> None:
+        """Take new settings."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...

@@ -1,0 +1,59 @@
+"""Looks at dead letters: a list by id, and one with everything it holds. Nothing is changed."""
+
+from __future__ import annotations
+
+from menzil.ops import values
+from menzil.ops.looking import CAP, SCAN
+from menzil.ops.op import Op
+from menzil.ops.records import Record, record, records
+
+_LIST = """
+select d.id, d.original_message_id, d.endpoint_name, d.status, d.priority::integer, d.ordering_key, d.correlation_id,
+       d.num_attempts, d.retry_count, d.created_at, d.failed_at, d.redriven_at, d.redriven_id, d.blocks_key,
+       d.last_error
+  from (select * from menzil.dlq where id < %s::bigint order by id desc limit %s::integer) d
+ where (%s::text is null or d.endpoint_name = %s::text) and (%s::text is null or d.status = %s::text)
+ order by d.id desc limit %s::integer"""
+_LISTED = (
+    "id original_message_id endpoint_name status priority ordering_key correlation_id:uuid num_attempts retry_count "
+    "created_at:time failed_at:time redriven_at:time redriven_id blocks_key last_error"
+)
+
+
+def dead_letters(
+    *, limit: int, endpoint: str | None = None, status: str | None = None, before: int = 2**63 - 1
+) -> Op[list[Record]]:
+    """menzil.dlq, newest first; a filter looks through SCAN of them."""
+    name, word = values.optional_text("endpoint", endpoint), values.optional_text("status", status)
+    place, most = values.integer("id", before), values.integer("limit", limit)
+    return Op(_LIST, (place, str(SCAN), name, name, word, word, most), records(_LISTED))
+
+
+_ONE = """
+select d.id, d.original_message_id, d.endpoint_name, d.protocol, d.status, d.failed_at, d.redriven_at, d.redriven_id,
+       d.payload, d.content, d.priority::integer, d.ordering_key, d.idempotency_key, d.correlation_id, d.headers,
+       d.metadata, d.scheduled_at, d.expires_at, d.created_at, d.num_attempts, d.retry_count, d.last_error, d.blocks_key
+  from menzil.dlq d where d.id = %s::bigint"""
+_COLUMNS = (
+    "id original_message_id endpoint_name protocol status failed_at:time redriven_at:time redriven_id payload:json "
+    "content priority ordering_key idempotency_key correlation_id:uuid headers:json metadata:json scheduled_at:time "
+    "expires_at:time created_at:time num_attempts retry_count last_error blocks_key"
+)
+
+
+def dead_letter(dlq_id: int) -> Op[Record | None]:
+    """menzil.dlq, one of them with its body."""
+    return Op(_ONE, (values.integer("id of a dead letter", dlq_id),), record(_COLUMNS))
+
+
+_OLD = """
+select count(*), count(*) filter (where d.status = 'failed'), min(d.failed_at), max(d.failed_at)
+  from (select d.status, d.failed_at from menzil.dlq d, menzil.settings s
+         where s.name = 'dlq_retention_days' and d.failed_at < clock_timestamp() - s.value::integer * interval '1 day'
+         limit %s::integer) d"""
+
+
+def old_dead_letters(cap: int = CAP) -> Op[Record]:
+    """What menzil.cleanup_dlq would delete, counted up to a cap."""
+    read = records("messages failed oldest:time newest:time")
+    return Op(_OLD, (values.integer("cap", cap),), lambda rows: read(rows)[0])

@@ -1,0 +1,123 @@
+"""Looks at messages, live and ended: lists by id, and everything about one of them. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from menzil.model.errors import InvalidValueError
+from menzil.ops import values
+from menzil.ops.looking import SCAN
+from menzil.ops.op import Op, Rows
+from menzil.ops.records import Record, record, records
+
+LIVE = ("pending", "processing")
+ENDED = ("completed", "failed", "expired", "cancelled")
+STATUSES = (*LIVE, *ENDED)
+
+_LISTED = (
+    "id status channel priority ordering_key correlation_id:uuid num_attempts retry_count created_at:time "
+    "ended_at:time last_error"
+)
+
+# Newest first. The inner limit is the promise that no filter reads the whole history; menzil.queue or menzil.archive
+# beyond it is the next page's, and reach() says where that begins.
+_LIVE = """
+select q.id, q.status, q.channel, q.priority, q.ordering_key, q.correlation_id, q.num_attempts, q.retry_count,
+       q.created_at, null::timestamptz, q.last_error
+  from (select * from menzil.queue where id < %s::bigint order by id desc limit %s::integer) q
+ where (%s::text is null or q.channel = %s::text) and (%s::text is null or q.status = %s::text)
+ order by q.id desc limit %s::integer"""
+
+# Those in flight are few, so they are sought from their side.
+_PROCESSING = """
+select q.id, q.status, q.channel, q.priority, q.ordering_key, q.correlation_id, q.num_attempts, q.retry_count,
+       q.created_at, null::timestamptz, q.last_error
+  from menzil.queue q
+ where q.processing_started_at is not null and q.id < %s::bigint and (%s::text is null or q.channel = %s::text)
+ order by q.id desc limit %s::integer"""
+
+_ENDED = """
+select a.id, a.status, a.channel, a.priority::integer, a.ordering_key, a.correlation_id, a.num_attempts, a.retry_count,
+       a.created_at, a.ended_at, a.last_error
+  from (select * from menzil.archive where id < %s::bigint order by id desc limit %s::integer) a
+ where (%s::text is null or a.channel = %s::text) and (%s::text is null or a.status = %s::text)
+ order by a.id desc limit %s::integer"""
+
+_LAST_ID = 9223372036854775807
+
+
+def messages(
+    *, limit: int, channel: str | None = None, status: str | None = None, before: int | None = None, scan: int = SCAN
+) -> list[Op[list[Record]]]:
+    """menzil.queue and menzil.archive, newest first: the Ops whose answers together are the page."""
+    if status is not None and status not in STATUSES:
+        raise InvalidValueError(f"{status!r} is not a status.", hint=f"use one of {', '.join(STATUSES)}")
+    name = values.optional_text("channel", channel)
+    place, most = values.integer("id", _LAST_ID if before is None else before), values.integer("limit", limit)
+    if status == "processing":
+        return [Op(_PROCESSING, (place, name, name, most), records(_LISTED))]
+    params = (place, values.integer("scan", scan), name, name, status, status, most)
+    live, ended = Op(_LIVE, params, records(_LISTED)), Op(_ENDED, params, records(_LISTED))
+    return [live, ended] if status is None else [live if status in LIVE else ended]
+
+
+_LIVE_REACH = """
+select min(q.id), count(*)
+  from (select id from menzil.queue where id < %s::bigint order by id desc limit %s::integer) q"""
+_ENDED_REACH = """
+select min(a.id), count(*)
+  from (select id from menzil.archive where id < %s::bigint order by id desc limit %s::integer) a"""
+
+
+def reach(status: str | None, before: int | None = None, scan: int = SCAN) -> list[Op[int | None]]:
+    """Tell the least id that messages() looked at, for each of its Ops; None when that was all there is."""
+    if status == "processing":
+        return []
+    params = (values.integer("id", _LAST_ID if before is None else before), values.integer("scan", scan))
+    live, ended = Op(_LIVE_REACH, params, _full(scan)), Op(_ENDED_REACH, params, _full(scan))
+    return [live, ended] if status is None else [live if status in LIVE else ended]
+
+
+def _full(scan: int) -> Callable[[Rows], int | None]:
+    return lambda rows: rows[0][0] if rows[0][1] >= scan else None
+
+
+_MESSAGE = (
+    "id status channel payload:json content priority ordering_key idempotency_key correlation_id:uuid headers:json "
+    "metadata:json created_at:time scheduled_at:time next_retry_at:time expires_at:time leased_at:time unlock_at:time "
+    "ended_at:time num_attempts retry_count worker last_error redrive_of replay_of"
+)
+_LIVE_ONE = """
+select q.id, q.status, q.channel, q.payload, q.content, q.priority, q.ordering_key, q.idempotency_key, q.correlation_id,
+       q.headers, q.metadata, q.created_at, q.scheduled_at, q.next_retry_at, q.expires_at, q.processing_started_at,
+       q.unlock_at, null::timestamptz, q.num_attempts, q.retry_count, q.worker, q.last_error, q.redrive_of, q.replay_of
+  from menzil.queue q where q.id = %s::bigint"""
+_ENDED_ONE = """
+select a.id, a.status, a.channel, a.payload, a.content, a.priority::integer, a.ordering_key, a.idempotency_key,
+       a.correlation_id, a.headers, a.metadata, a.created_at, a.scheduled_at, null::timestamptz, a.expires_at,
+       a.leased_at, null::timestamptz, a.ended_at, a.num_attempts, a.retry_count, a.worker, a.last_error, a.redrive_of,
+       a.replay_of
+  from menzil.archive a where a.id = %s::bigint"""
+
+
+def live_message(message_id: int) -> Op[Record | None]:
+    """menzil.queue, one message with its body."""
+    return Op(_LIVE_ONE, (values.integer("message id", message_id),), record(_MESSAGE))
+
+
+def ended_message(message_id: int) -> Op[Record | None]:
+    """menzil.archive, one message with its body."""
+    return Op(_ENDED_ONE, (values.integer("message id", message_id),), record(_MESSAGE))
+
+
+_ATTEMPTS = """
+select t.attempt, t.outcome, t.leased_at, t.ended_at, t.duration_ms::float8, t.status_code, t.worker, t.error,
+       t.response
+  from menzil.attempts t where t.message_id = %s::bigint order by t.attempt desc limit %s::integer"""
+
+
+def attempts(message_id: int, limit: int = 1000) -> Op[list[Record]]:
+    """menzil.attempts of one message, the newest of them, in order."""
+    read = records("attempt outcome leased_at:time ended_at:time duration_ms status_code worker error response:json")
+    params = (values.integer("message id", message_id), values.integer("limit", limit))
+    return Op(_ATTEMPTS, params, lambda rows: read(rows)[::-1])

@@ -1,0 +1,163 @@
+"""What only workers ask: leases for endpoints, settling without waiting for the disk, the registry, janitors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, NamedTuple
+
+from menzil.model.message import Message
+from menzil.model.options import Leased
+from menzil.model.outcome import Response
+from menzil.model.wire import Loads, json_loads, read_json, read_time
+from menzil.ops import consuming, op, values
+from menzil.ops.op import Op, Rows
+
+_LEASE = """
+select id, channel, content, payload, state, num_attempts, headers, correlation_id, metadata, ordering_key, priority,
+  retry_count, created_at, scheduled_at, expires_at, unlock_at
+from menzil.message_dequeue(%s::bigint, %s::integer, %s::text[], %s::text, %s::boolean)"""
+
+# A settle that a crash of the server loses is repeated by the lease, so nobody waits for the disk. In the statement
+# itself, and so only in its transaction: that spares a round trip and leaves nothing in the session.
+_SETTLE = """
+select id, outcome
+from set_config('synchronous_commit', 'off', true),
+  menzil.message_complete(%s::bigint[], %s::bigint[], %s::jsonb[])"""
+_HURRY = "select set_config('synchronous_commit', 'off', true)"
+
+_HELLO = "select menzil.worker_hello(%s::text, %s::text, %s::integer, %s::text, %s::text[], %s::integer)"
+_HEARTBEAT = "select menzil.worker_heartbeat(%s::text, %s::integer, %s::bigint, %s::bigint, %s::boolean)"
+_CONFIGS = """
+select id, name, protocol, config, updated_at from menzil.delivery_configs(%s::text[], %s::timestamptz[])"""
+
+
+def lease(
+    limit: int,
+    seconds: float,
+    channels: Iterable[str] | None,
+    worker: str,
+    *,
+    endpoints: bool = False,
+    loads: Loads = json_loads,
+) -> Op[list[Message]]:
+    """menzil.message_dequeue, from `channels` or from all endpoints."""
+    params = (
+        values.milliseconds("lease", seconds),
+        values.integer("limit", limit),
+        None if channels is None else values.array([values.text("channel", name) for name in channels]),
+        worker,
+        "true" if endpoints else "false",
+    )
+    return Op(_LEASE, params, partial(consuming.read_messages, loads))
+
+
+def suspects(ids: Sequence[int]) -> Op[set[int]]:
+    """menzil.worker_suspects: which of these messages may have killed a worker."""
+    text = "select id from menzil.worker_suspects(%s::bigint[]) as s(id)"
+    return Op(text, (values.numbers(map(str, ids)),), lambda rows: {id for (id,) in rows})
+
+
+def complete(leases: Sequence[Leased], responses: Sequence[Response | None]) -> Op[list[tuple[int, str]]]:
+    """menzil.message_complete, on arrays, without waiting for the disk; the answers as they come."""
+    return Op(_SETTLE, consuming.complete_many(leases, responses).params, _pairs)
+
+
+def hurry() -> Op[None]:
+    """Let this transaction commit without waiting for the disk."""
+    return Op(_HURRY, (), op.nothing)
+
+
+def _pairs(rows: Rows) -> list[tuple[int, str]]:
+    return rows
+
+
+class Config(NamedTuple):
+    """What delivery_configs says about one name; without an id it is no endpoint any more."""
+
+    id: int | None
+    name: str
+    protocol: str
+    config: dict[str, Any]
+    updated_at: datetime | None
+
+
+def delivery_configs(names: Sequence[str], known: Sequence[datetime | None]) -> Op[list[Config]]:
+    """menzil.delivery_configs: those that differ from what is known, and those that are gone."""
+    times = values.array([values.time("updated_at", at) for at in known])
+    return Op(_CONFIGS, (values.array(names), times), _read_configs)
+
+
+def _read_configs(rows: Rows) -> list[Config]:
+    return [
+        Config(id, name, protocol or "", read_json(config, json_loads) if config else {}, at and read_time(at))
+        for id, name, protocol, config, at in rows
+    ]
+
+
+def settings() -> Op[Mapping[str, str]]:
+    """Every setting and its value."""
+    return Op("select name, value from menzil.settings", (), dict)
+
+
+def channels_there(names: Sequence[str]) -> Op[set[str]]:
+    """Which of these channels exist."""
+    text = "select name from menzil.channels where name = any (%s::text[])"
+    return Op(text, (values.array(names),), lambda rows: {name for (name,) in rows})
+
+
+def hello(
+    worker: str, *, host: str, pid: int, version: str, channels: Sequence[str] | None, concurrency: int
+) -> Op[None]:
+    """menzil.worker_hello."""
+    names = None if channels is None else values.array(channels)
+    return Op(_HELLO, (worker, host, str(pid), version, names, str(concurrency)), op.nothing)
+
+
+def heartbeat(worker: str, *, in_flight: int, delivered: int, failed: int, stopping: bool) -> Op[bool]:
+    """menzil.worker_heartbeat: whether the registry still knows this worker."""
+    numbers = (str(in_flight), str(delivered), str(failed), "true" if stopping else "false")
+    return Op(_HEARTBEAT, (worker, *numbers), op.boolean)
+
+
+def stop(worker: str) -> Op[None]:
+    """menzil.worker_stop."""
+    return Op("select menzil.worker_stop(%s::text)", (worker,), op.nothing)
+
+
+def wait() -> Op[None]:
+    """menzil.worker_wait: the next send is to wake us up."""
+    return Op("select menzil.worker_wait()", (), op.nothing)
+
+
+def listen() -> Op[None]:
+    """Hear of sends that find idle workers."""
+    return Op("listen menzil_wake", (), op.nothing)
+
+
+def unlisten() -> Op[None]:
+    """Hear of them no more."""
+    return Op("unlisten menzil_wake", (), op.nothing)
+
+
+def call(token: str) -> Op[None]:
+    """Say something on the channel of the wake-ups, to hear whether it comes back."""
+    return Op("select pg_notify('menzil_wake', %s::text)", (token,), op.nothing)
+
+
+def janitor_claim(name: str, interval: float, worker: str) -> Op[bool]:
+    """menzil.janitor_claim."""
+    params = (name, values.interval("interval", interval), worker)
+    return Op("select menzil.janitor_claim(%s::text, %s::interval, %s::text)", params, op.boolean)
+
+
+def janitor_done(name: str, count: int, error: str | None) -> Op[None]:
+    """menzil.janitor_done."""
+    return Op("select menzil.janitor_done(%s::text, %s::bigint, %s::text)", (name, str(count), error), op.nothing)
+
+
+def inbox_claim(consumer: str, key: str) -> Op[bool]:
+    """menzil.inbox_claim."""
+    params = (values.text("consumer", consumer), values.text("key", key))
+    return Op("select menzil.inbox_claim(%s::text, %s::text)", params, op.boolean)

@@ -1,0 +1,13 @@
+-- Of these messages, those whose last lease nobody settled: each of them may be what killed its worker. A worker that
+-- delivers them one at a time finds out which, and the others do not die with it.
+create or replace function menzil.worker_suspects(p_ids bigint[]) returns setof bigint
+language plpgsql stable security definer
+set search_path = pg_catalog, menzil, pg_temp
+set enable_seqscan = off set jit = off as $$
+begin
+  if p_ids is null or array_position(p_ids, null) is not null then
+    perform menzil._refuse_null('Each message id');
+  end if;
+  return query select m.id from menzil.message m
+    where m.id = any (p_ids) and m.last_error like '[RETRYABLE] The lease expired%' order by m.id;
+end $$;

@@ -1,0 +1,1 @@
+"""The window: looks at a queue and says what it sees. Nothing here changes anything."""

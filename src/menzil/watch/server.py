@@ -1,0 +1,39 @@
+"""How PostgreSQL treats the queue: dead rows and broken indexes."""
+
+from __future__ import annotations
+
+from menzil.ops import doctor
+from menzil.watch.finding import Finding, Run
+
+#: Fewer dead rows than this are a moment's work.
+MANY_DEAD_ROWS = 100_000
+
+
+def dead_rows(run: Run) -> list[Finding]:
+    """Tables whose scans wade through the dead."""
+    if not run(doctor.vacuums_itself()):
+        sentence = "Autovacuum is off: tables of the queue grow without end."
+        repair = "alter system set autovacuum = on; alter system set track_counts = on; select pg_reload_conf();"
+        return [Finding("dead rows", "critical", sentence, repair)]
+    return [
+        Finding(
+            "dead rows",
+            "warning",
+            f"Table {one['name']} has {one['dead']:,} dead rows and {one['live']:,} live ones.",
+            f"vacuum (analyze) menzil.{one['name']};",
+        )
+        for one in run(doctor.dead_rows(MANY_DEAD_ROWS))
+    ]
+
+
+def indexes(run: Run) -> list[Finding]:
+    """Indexes that the planner may not use."""
+    return [
+        Finding(
+            "indexes",
+            "critical",
+            f"Index {one['name']} of {one['table']} is not valid, so nothing finds its way by it.",
+            f"reindex index{'' if one['partitioned'] else ' concurrently'} menzil.{one['name']};",
+        )
+        for one in run(doctor.invalid_indexes())
+    ]

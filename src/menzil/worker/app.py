@@ -1,0 +1,176 @@
+"""The worker somebody writes a program around: its handlers, and how it is run."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, TypeVar
+
+from menzil.model.errors import UsageError
+from menzil.model.wire import Loads, json_loads
+from menzil.worker.address import Address
+from menzil.worker.handler import Function, Handler
+from menzil.worker.log import LOGGER
+from menzil.worker.options import Options
+from menzil.worker.shift import Shift
+from menzil.worker.tally import Tally
+
+F = TypeVar("F", bound=Function)
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Worker:
+    """Delivers messages: to endpoints, and to the handlers you give it."""
+
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        name: str | None = None,
+        concurrency: int = 100,
+        lease: float | None = None,
+        batch: int | None = None,
+        endpoints: bool | None = None,
+        channels: list[str] | None = None,
+        listen: bool = True,
+        prepare: bool = True,
+        janitors: bool = True,
+        poll: tuple[float, float] | None = None,
+        grace: float = 10.0,
+        secret_key: str | None = None,
+        loads: Loads = json_loads,
+    ) -> None:
+        """Describe a worker for the database `dsn` names, or an embedded PostgreSQL when there is none.
+
+        name         unique among workers; made from host and process unless given
+        concurrency  deliveries at once: of endpoints, and as many of handlers without a concurrency of their own
+        lease        seconds until a silent worker loses a message; 30 for handlers, stale_recovery_timeout for others
+        batch        most messages of one lease
+        endpoints    whether to deliver to endpoints, too; yes unless False
+        channels     only these: names of handlers' channels, or of endpoints
+        listen       whether to wait for NOTIFY besides polling
+        prepare      False behind a PgBouncer in transaction mode that is older than 1.21
+        janitors     whether to take turns in sweeping: expiry, retention, schedules and the like
+        poll         shortest and longest pause between two polls, in seconds
+        grace        seconds that deliveries under way may take to finish when the worker stops
+        secret_key   decrypts secrets of endpoints; MENZIL_SECRET_KEY unless given
+        loads        another JSON library
+        """
+        self._dsn = dsn
+        self._options = Options(
+            name=name,
+            concurrency=concurrency,
+            lease=lease,
+            batch=batch,
+            endpoints=endpoints is not False,
+            channels=channels,
+            listen=listen,
+            prepare=prepare,
+            janitors=janitors,
+            poll=poll,
+            grace=grace,
+            secret_key=secret_key,
+            loads=loads,
+        )
+        self._options.check()
+        if dsn is not None:
+            Address(dsn).options("check")  # refuses what is not a connection string now, not when it runs
+        self._handlers: list[Handler] = []
+        self._shift: Shift | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def handler(
+        self, *channels: str, concurrency: int | None = None, lease: float | None = None, transaction: bool = False
+    ) -> Callable[[F], F]:
+        """Let the decorated function handle the messages of these channels.
+
+        It gets the message, and with `transaction` also a connection with an open transaction that commits together
+        with the end of the message. It returns nothing, Complete, Defer or Fail; an exception is tried again. With
+        `concurrency` or `lease` it has slots of its own.
+        """
+
+        def add(function: F) -> F:
+            taken = {name for handler in self._handlers for name in handler.channels} & set(channels)
+            if taken:
+                raise UsageError(f"The channel {sorted(taken)[0]!r} already has a handler.")
+            self._handlers.append(Handler(channels, function, concurrency, lease, transaction))
+            return function
+
+        return add
+
+    def run(self, *, once: bool = False) -> Tally:
+        """Work until SIGTERM or SIGINT; with `once`, until nothing is due. Blocks, and returns what was done."""
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(self._run(once))
+
+    async def serve(self, *, once: bool = False) -> Tally:
+        """Work inside a program that has an event loop of its own, until stop() is called."""
+        if self._shift is not None:
+            raise UsageError("This worker runs already.")
+        self._loop = asyncio.get_running_loop()
+        with _database(self._dsn) as dsn:
+            shift = self._shift = Shift(dsn, self._handlers, self._options, once=once)
+            try:
+                return await shift.run()
+            finally:
+                self._shift = None
+
+    def stop(self, *, force: bool = False) -> None:
+        """Stop leasing and finish what is under way; with `force`, or when called again, hand it back at once.
+
+        May be called from any thread.
+        """
+        shift, loop = self._shift, self._loop
+        if shift is not None and loop is not None:
+            loop.call_soon_threadsafe(lambda: shift.stop(force=force))
+
+    def override(self, dsn: str | None, **options: Any) -> None:
+        """Let a command line have the last word; None leaves a value as it is."""
+        given = {name: value for name, value in options.items() if value is not None}
+        self._options = replace(self._options, **given)
+        self._options.check()
+        if dsn is not None:
+            self._dsn = dsn
+
+    @property
+    def dsn(self) -> str | None:
+        """Where it works; None is an embedded PostgreSQL."""
+        return self._dsn
+
+    async def _run(self, once: bool) -> Tally:
+        loop = asyncio.get_running_loop()
+        # Only the main thread hears signals.
+        numbers = _SIGNALS if threading.current_thread() is threading.main_thread() else ()
+        for number in numbers:
+            loop.add_signal_handler(number, self._signalled, number)
+        try:
+            return await self.serve(once=once)
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+    def _signalled(self, number: int) -> None:
+        LOGGER.info("signal name=%s", signal.Signals(number).name)
+        self.stop()
+
+
+def _database(dsn: str | None) -> AbstractContextManager[str]:
+    if dsn is not None:
+        return nullcontext(dsn)
+    # By name, at run time: starting joins the rooms `embedded` and `install`, which this room may not import.
+    share: AbstractContextManager[str] = import_module("menzil.embed").open_embedded()
+    return share
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,60 @@
+"""A handler: the function somebody wrote for the messages of some channels, and how it is called."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from menzil.model.errors import UsageError
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A function and the channels it serves. With a concurrency of its own it has slots of its own."""
+
+    channels: tuple[str, ...]
+    function: Function
+    concurrency: int | None = None
+    lease: float | None = None
+    transaction: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what could never work now, not at the first message."""
+        if not self.channels or not all(isinstance(name, str) and name for name in self.channels):
+            raise UsageError("A handler needs the names of its channels.", hint='write @app.handler("emails")')
+        if not callable(self.function):
+            raise UsageError(f"A handler must be a function, not {type(self.function).__name__}.")
+        if self.concurrency is not None and self.concurrency < 1:
+            raise UsageError("The concurrency of a handler is 1 or more.")
+        if self.lease is not None and self.lease < 1:
+            raise UsageError(
+                "The lease of a handler is a second or more.", hint="heartbeats keep it for as long as needed"
+            )
+        wanted = ("message", "conn") if self.transaction else ("message",)
+        try:
+            inspect.signature(self.function).bind(*wanted)
+        except TypeError:
+            hint = "with transaction=True it also gets a connection" if self.transaction else "it gets one message"
+            raise UsageError(f"The handler {self.name} cannot take ({', '.join(wanted)}).", hint=hint) from None
+        except ValueError:
+            pass  # a builtin without a signature: it is called and may complain then
+
+    @property
+    def name(self) -> str:
+        """What it is called in texts."""
+        return getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
+
+    @property
+    def is_async(self) -> bool:
+        """Whether it is awaited; others run in threads."""
+        call = getattr(self.function, "__call__", None)  # noqa: B004  # an object with an async __call__
+        return inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(call)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it has slots of its own."""
+        return self.concurrency is not None or self.lease is not None or self.transaction

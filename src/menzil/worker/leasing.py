@@ -1,0 +1,114 @@
+"""The loop that leases for one source: asks when there is room, waits when there is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from menzil.model.errors import ConnectionFailedError, UnknownNameError
+from menzil.ops import working
+from menzil.worker.link import LONGEST, SHORTEST
+from menzil.worker.source import Source
+
+if TYPE_CHECKING:
+    from menzil.worker.shift import Shift
+
+#: Seconds between two looks for a channel that does not exist yet.
+MISSING = 2.0
+
+
+class Leasing:
+    """Leases for one source until the shift stops."""
+
+    def __init__(self, shift: Shift, source: Source) -> None:
+        self._shift = shift
+        self._source = source
+        self._channels: Sequence[str] | None = source.channels
+        self._missing: set[str] = set()
+        self._look_at = 0.0  # when to look for missing channels again
+        self._empty = (0, 0)  # what had happened when a dequeue found nothing, and how many did since
+
+    @property
+    def dry(self) -> bool:
+        """Whether two dequeues in a row found nothing and nothing has happened since; one may only have tidied up."""
+        return not self._source.held and self._empty == (self._shift.happened, 2)
+
+    async def work(self) -> None:
+        """Lease, again and again."""
+        shift, source, wake = self._shift, self._source, self._shift.wake
+        idle, pause, trouble = False, wake.shortest, SHORTEST
+        while not shift.stopping:
+            wanted = 0 if shift.settler.is_full else source.free()
+            if not wanted:
+                source.room.clear()
+                await source.room.wait()
+                continue
+            heard = source.bell.count
+            before, asked_at = shift.happened, monotonic()
+            try:
+                count = await self._ask(wanted, idle, asked_at)
+            except ConnectionFailedError:
+                await shift.lease.rest()
+                continue
+            except Exception as error:
+                # Nothing a new connection would cure: somebody has to look, and meanwhile we ask less and less often.
+                shift.log.error("lease_failed", source=source.name, error=error)
+                await source.bell.wait(source.bell.count, trouble)
+                trouble = min(LONGEST, trouble * 2)
+                continue
+            trouble = SHORTEST
+            if count:
+                shift.happened += 1
+                pause = wake.shortest
+                idle = count < wanted
+                continue
+            self._empty = (before, min(2, self._empty[1] + 1) if self._empty[0] == before else 1)
+            if shift.once:
+                shift.look_dry()
+            if idle and not (shift.once and self._empty[1] < 2):
+                # A settle of our own may have made something ready; it rings, too.
+                rung = await source.bell.wait(heard, pause)
+                pause = wake.shortest if rung else min(wake.longest, pause * 2)
+            idle = True
+
+    async def _ask(self, limit: int, idle: bool, asked_at: float) -> int:
+        """Lease and take in; return how many."""
+        shift, source = self._shift, self._source
+        if self._missing and monotonic() >= self._look_at:
+            await self._look_for_channels()
+        if self._channels == []:
+            return 0
+        if idle:
+            # Before the dequeue: what is sent after it wakes us, what was sent before it is found by it.
+            await shift.lease.run(working.wait())
+        op = working.lease(
+            limit, source.lease, self._channels, shift.name, endpoints=source.endpoints, loads=shift.loads
+        )
+        try:
+            messages = await shift.lease.run(op)
+        except UnknownNameError:
+            await self._look_for_channels()
+            return 0
+        if messages:
+            try:
+                if source.is_post:
+                    await shift.post.learn({message.channel for message in messages})
+                found = await shift.suspects.find(messages)
+            except Exception:
+                source.hand_back(messages, asked_at)  # leased, but not to be delivered without knowing more
+                raise
+            await shift.suspects.take_in(source, messages, found, asked_at)
+        return len(messages)
+
+    async def _look_for_channels(self) -> None:
+        wanted = list(self._source.channels or ())
+        there = await self._shift.lease.run(working.channels_there(wanted))
+        missing = set(wanted) - there
+        if missing - self._missing:
+            self._shift.log.warning("channel_missing", channels=",".join(sorted(missing)))
+        if self._missing - missing:
+            self._shift.log.info("channel_found", channels=",".join(sorted(self._missing - missing)))
+        self._missing = missing
+        self._channels = [name for name in wanted if name in there]
+        self._look_at = monotonic() + MISSING

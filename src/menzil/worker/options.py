@@ -1,0 +1,59 @@
+"""How a worker works."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from dataclasses import dataclass, field
+
+from menzil.model.errors import UsageError
+from menzil.model.secrets import secret_keys
+from menzil.model.wire import Loads, json_loads
+
+#: Seconds of a handler's lease.
+LEASE = 30.0
+#: Deliveries at once for a handler with a transaction: each needs a connection.
+CONNECTIONS = 10
+#: Messages of one lease.
+BATCH = 500
+
+
+def new_name() -> str:
+    """Return a name nobody else has."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+
+
+@dataclass(slots=True)
+class Options:
+    """What may be said to Worker(…) and to `menzil worker`."""
+
+    name: str | None = None
+    concurrency: int = 100
+    lease: float | None = None
+    batch: int | None = None
+    endpoints: bool = True
+    channels: list[str] | None = None
+    listen: bool = True
+    prepare: bool = True
+    janitors: bool = True
+    poll: tuple[float, float] | None = None
+    grace: float = 10.0
+    secret_key: str | None = field(default=None, repr=False)
+    loads: Loads = json_loads
+
+    def check(self) -> None:
+        """Refuse what makes no sense."""
+        if self.concurrency < 1:
+            raise UsageError("The concurrency of a worker is 1 or more.")
+        if self.lease is not None and self.lease < 1:
+            raise UsageError("A lease is a second or more.", hint="heartbeats keep it for as long as a delivery takes")
+        if self.batch is not None and not 1 <= self.batch <= 10_000:
+            raise UsageError("A batch is 1 to 10000 messages.")
+        if self.grace < 0:
+            raise UsageError("The grace period is zero or more seconds.")
+        if self.poll is not None and not 0 < self.poll[0] <= self.poll[1]:
+            raise UsageError("poll is two pauses in seconds, the shortest and the longest.")
+        if self.name is not None and not 1 <= len(self.name) <= 255:
+            raise UsageError("The name of a worker has 1 to 255 characters.")
+        secret_keys(self.secret_key)

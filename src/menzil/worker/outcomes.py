@@ -1,0 +1,52 @@
+"""From what a handler returned or raised to an Outcome."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from pathlib import PurePath
+
+from menzil.model.outcome import Complete, Defer, Fail, Outcome
+from menzil.worker.log import Hide
+
+COMPLETE = Complete()
+LONGEST = 2000
+
+
+def read(result: object, name: str) -> Outcome:
+    """Read what the handler of the channel `name` returned: nothing, or an Outcome."""
+    if result is None:
+        return COMPLETE
+    if isinstance(result, Complete | Defer | Fail):
+        return result
+    if inspect.iscoroutine(result):
+        result.close()
+        said = "a coroutine that nobody awaited (write it with async def)"
+    elif isinstance(result, type) and issubclass(result, Complete | Defer | Fail):
+        said = f"the class {result.__name__}, not one of it (write {result.__name__}(…))"
+    else:
+        said = f"a value of type {type(result).__qualname__}"
+    return Fail(f"The handler of {name} returned {said}; it may return nothing, Complete, Defer or Fail.")
+
+
+def failure(error: BaseException, hide: Hide) -> Fail:
+    """Say what was raised and where; it is tried again."""
+    kind = type(error).__qualname__
+    if type(error).__module__ not in ("builtins", "__main__"):
+        kind = f"{type(error).__module__}.{kind}"
+    try:
+        text = str(error)
+    except Exception:  # somebody's __str__ is broken, and the message must fail all the same
+        text = "(its text cannot be read)"
+    text = hide(text).strip()
+    if len(text) > LONGEST:
+        text = text[:LONGEST] + "…"
+    return Fail(f"{kind}: {text}{_place(error)}" if text else f"{kind}{_place(error)}")
+
+
+def _place(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__, limit=-1)
+    if not frames:
+        return ""
+    last = frames[-1]
+    return f" (in {last.name}, {PurePath(last.filename).name}:{last.lineno})"

@@ -1,0 +1,77 @@
+"""Tells the database who works and how it goes, and hears of changed settings."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from menzil.model.errors import MenzilError
+from menzil.ops import working
+
+if TYPE_CHECKING:
+    from menzil.worker.shift import Shift
+
+#: Seconds between two signs of life.
+EVERY = 5.0
+
+
+class Registry:
+    """The entry of one worker."""
+
+    def __init__(self, shift: Shift, channels: list[str] | None) -> None:
+        self._shift = shift
+        self._channels = channels
+
+    async def hello(self) -> None:
+        """Enter this worker."""
+        shift = self._shift
+        concurrency = sum(source.concurrency for source in shift.sources)
+        await shift.upkeep.run(
+            working.hello(
+                shift.name,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                version=version("menzil"),
+                channels=self._channels,
+                concurrency=concurrency,
+            )
+        )
+        serving = ",".join([*(self._channels or []), *(["(endpoints)"] if _serves_all(shift) else [])])
+        shift.log.info("started", worker=shift.name, concurrency=concurrency, serving=serving)
+
+    async def work(self) -> None:
+        """Give signs of life."""
+        while True:
+            await asyncio.sleep(EVERY)
+            try:
+                if not await self._beat():
+                    await self.hello()
+                self._shift.post.refresh(await self._shift.upkeep.run(working.settings()))
+            except (MenzilError, psycopg.Error) as error:
+                self._shift.log.warning("registry_failed", error=error)
+
+    async def goodbye(self) -> None:
+        """Say what was done, and leave."""
+        await self._beat()
+        await self._shift.upkeep.run(working.stop(self._shift.name))
+
+    async def _beat(self) -> bool:
+        shift, tally = self._shift, self._shift.tally
+        return await shift.upkeep.run(
+            working.heartbeat(
+                shift.name,
+                in_flight=shift.in_flight,
+                delivered=tally.delivered,
+                failed=tally.failed,
+                stopping=shift.stopping,
+            )
+        )
+
+
+def _serves_all(shift: Shift) -> bool:
+    return any(source.endpoints for source in shift.sources)

@@ -1,0 +1,222 @@
+"""A source: leases messages in batches and delivers them in slots, as many at once as it has slots.
+
+A slot is a task that takes one message after the other: a task for each message would cost more than many a handler.
+Slots start when there is work for them. While they deliver, the next batch is already leased; messages that are
+delivered faster than they can be leased are leased a little ahead (never more than AHEAD seconds of work).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from menzil.model.message import Message
+from menzil.model.outcome import Defer, Outcome
+from menzil.worker import outcomes
+from menzil.worker.held import Held
+from menzil.worker.wake import Bell
+
+if TYPE_CHECKING:
+    from menzil.worker.shift import Shift
+
+#: Seconds of work that may wait in this process.
+AHEAD = 0.02
+#: Seconds a slot may go on without letting others run.
+TURN = 0.005
+#: Slots that are being roused at the same time.
+ROUSED = 4
+
+Call = Callable[[Message], Awaitable[Any]]
+
+
+class Settled:
+    """What a call returns when it has settled the message itself."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+
+class Source:
+    """Messages of some channels, or of all endpoints, and the slots that deliver them."""
+
+    def __init__(
+        self,
+        shift: Shift,
+        name: str,
+        pick: Callable[[str], Call],
+        *,
+        channels: Sequence[str] | None,
+        endpoints: bool = False,
+        is_post: bool = False,
+        concurrency: int,
+        lease: float,
+        batch: int,
+    ) -> None:
+        self.shift = shift
+        self.name = name
+        self.pick = pick
+        self.channels = channels
+        self.endpoints = endpoints  # all endpoints, whatever their names
+        self.is_post = is_post  # whether its messages go to endpoints
+        self.concurrency = concurrency
+        self.lease = lease
+        self.batch = batch
+        self.held: set[Held] = set()  # leased, and no outcome yet: waiting here or being delivered
+        self.queue: deque[Held] = deque()  # of these, the ones that wait
+        self.room = asyncio.Event()
+        self.bell = Bell()
+        shift.wake.bells.append(self.bell)
+        self._ahead = 0
+        self._spent, self._done = 0.0, 0.0  # seconds and deliveries, the recent ones weighing most
+        self._idle: list[asyncio.Future[None]] = []
+        self._roused = 0
+        self._slots: set[asyncio.Task[None]] = set()
+
+    # How much to lease
+
+    @property
+    def busy(self) -> int:
+        """How many deliveries are under way."""
+        return len(self.held) - len(self.queue)
+
+    def free(self) -> int:
+        """How many messages may be leased now; 0 while it is not worth asking."""
+        room = self.concurrency + self._ahead - len(self.held)
+        if room <= 0 or (self.held and room * 4 < min(self.batch, self.concurrency + self._ahead)):
+            return 0
+        return min(room, self.batch)
+
+    def take_in(self, messages: list[Message], asked_at: float) -> list[Held]:
+        """Put what was leased in line and rouse slots for it."""
+        new = [Held(message, self, asked_at) for message in messages]
+        self.held.update(new)
+        self.queue.extend(new)
+        if self._done:
+            self._ahead = min(self.batch, int(AHEAD * self.concurrency * self._done / max(self._spent, 1e-9)))
+            self._spent, self._done = self._spent / 2, self._done / 2
+        self._rouse()
+        return new
+
+    def forget_pace(self) -> None:
+        """Lease nothing ahead until deliveries have shown how fast they are."""
+        self._ahead, self._spent, self._done = 0, 0.0, 0.0
+
+    # Slots
+
+    def _rouse(self) -> None:
+        while self._roused < ROUSED and self._roused < len(self.queue):
+            while self._idle:
+                waiting = self._idle.pop()
+                if not waiting.done():
+                    waiting.set_result(None)
+                    break
+            else:
+                if len(self._slots) >= self.concurrency:
+                    return
+                slot = asyncio.create_task(self._slot(), name=f"menzil-slot-{self.name}")
+                self._slots.add(slot)
+                slot.add_done_callback(self._slots.discard)
+            self._roused += 1
+
+    async def _slot(self) -> None:
+        queue, loop = self.queue, asyncio.get_running_loop()
+        task = asyncio.current_task()
+        assert task is not None
+        while True:
+            self._roused -= 1
+            turn_ends = monotonic() + TURN
+            while queue:
+                held = queue.popleft()
+                if self._roused < ROUSED and queue:
+                    self._rouse()
+                if not await self._deliver(held, task):
+                    self._slots.discard(task)
+                    self._rouse()  # another slot takes the place of this one
+                    return
+                if monotonic() > turn_ends and queue:
+                    await asyncio.sleep(0)
+                    turn_ends = monotonic() + TURN
+            waiting = loop.create_future()
+            self._idle.append(waiting)
+            await waiting
+
+    async def _deliver(self, held: Held, task: asyncio.Task[None]) -> bool:
+        """Deliver one message. False: this task was cancelled on the way and should end."""
+        began = monotonic()
+        if began >= held.kept_at + self.lease * 2 / 3:
+            self.shift.keeper.lose(held, "it waited too long")
+            return True
+        held.task, stopped = task, False
+        outcome: Outcome | Settled
+        try:
+            result = await self.pick(held.channel)(held.message)
+            outcome = result if type(result) is Settled else outcomes.read(result, held.channel)
+        except asyncio.CancelledError as error:
+            stopped = held.stopped
+            # Otherwise something inside was cancelled, not this task: a failure like any other.
+            outcome = Defer() if stopped else outcomes.failure(error, self.shift.hide)
+        except BaseException as error:
+            outcome = outcomes.failure(error, self.shift.hide)
+        held.task = None
+        if not held.lost:
+            self._spent += monotonic() - began
+            self._done += 1
+            self.held.discard(held)
+            if isinstance(outcome, Settled):
+                self.shift.settler.note(held, outcome.outcome)
+            else:
+                self.shift.settler.put(held, outcome, back=stopped)
+        if not self.room.is_set() and self.free():
+            self.room.set()
+        return not held.stopped
+
+    # Stopping
+
+    def hand_back(self, messages: list[Message], asked_at: float) -> None:
+        """Hand back what was leased and never taken in."""
+        for message in messages:
+            self.abandon(Held(message, self, asked_at))
+
+    def hand_back_waiting(self) -> int:
+        """Hand back what nobody has begun with."""
+        waiting = list(self.queue)
+        self.queue.clear()
+        for held in waiting:
+            self.abandon(held)
+        return len(waiting)
+
+    def stop_all(self) -> None:
+        """Stop every delivery; each is handed back when it has stopped."""
+        for held in list(self.held):
+            self._stop(held)
+
+    def abandon(self, held: Held) -> None:
+        """Hand it back whatever is done with it here."""
+        self.held.discard(held)
+        held.lost = True
+        self.shift.settler.put(held, Defer(), back=True)
+
+    def give_up(self, held: Held) -> None:
+        """The lease is gone: stop the delivery and drop what comes out of it."""
+        held.lost = True
+        self.held.discard(held)
+        if held.task is not None:
+            self._stop(held)
+        elif held in self.queue:
+            self.queue.remove(held)
+
+    def _stop(self, held: Held) -> None:
+        if held.task is not None and not held.stopped:
+            held.stopped = True
+            held.task.cancel()
+
+    async def close(self) -> None:
+        """End the slots."""
+        slots = list(self._slots)
+        for slot in slots:
+            slot.cancel()
+        if slots:
+            await asyncio.wait(slots, timeout=1)

@@ -1,0 +1,73 @@
+"""Threads for handlers that are plain functions.
+
+Started when they are needed and kept for the next message. They are daemons: one that hangs can be given up, and does
+not keep the process from ending.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+
+class _Job(NamedTuple):
+    work: Callable[[], Any]
+    future: asyncio.Future[Any]
+
+
+class Threads:
+    """As many threads as there are calls at once."""
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._free = 0  # threads that wait and have no job coming
+        self._made = 0
+
+    def start(self, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """Call `function` in a thread. Cancelling the future gives the call up: it ends when it ends, unheard."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        context = copy_context()
+        self._jobs.put(_Job(lambda: context.run(function, *args), future))
+        with self._lock:
+            need = self._free == 0
+            self._free -= not need
+            self._made += need
+        if need:
+            threading.Thread(target=self._work, name="menzil-handler", daemon=True).start()
+        return future
+
+    def _work(self) -> None:
+        while job := self._jobs.get():
+            result, error = None, None
+            try:
+                result = job.work()
+            except BaseException as raised:  # also SystemExit: a handler does not end the worker
+                error = raised
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(_tell, job.future, result, error)
+            del job, result, error
+            with self._lock:
+                self._free += 1
+
+    def close(self) -> None:
+        """Let the threads end after what they are at."""
+        for _ in range(self._made):
+            self._jobs.put(None)
+
+
+def _tell(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if isinstance(error, StopIteration):  # a future refuses it
+        error = RuntimeError(f"StopIteration: {error}")
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)

@@ -1,0 +1,152 @@
+"""Handlers with transaction=True: their writes and the end of the message commit together, or neither does.
+
+The handler gets a connection with a transaction open. When it returns, the message is completed (or deferred) in the
+same transaction; a lease that was lost meanwhile refuses that, and everything is rolled back. A failure is rolled back
+first and settled as always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from menzil.model.errors import translate
+from menzil.model.message import Message
+from menzil.model.outcome import Complete, Fail, Outcome
+from menzil.ops import consuming
+from menzil.ops.op import Op
+from menzil.worker import outcomes
+from menzil.worker.address import Address, Conn, SyncConn
+from menzil.worker.context import isolated
+from menzil.worker.handler import Function, Handler
+from menzil.worker.source import Call, Settled
+from menzil.worker.threads import Threads
+
+
+class UndoError(Exception):
+    """Carries a failure out of the transaction it rolls back."""
+
+    def __init__(self, outcome: Fail) -> None:
+        super().__init__(outcome.reason)
+        self.outcome = outcome
+
+
+class Lender:
+    """Connections for handlers, as many as deliver at once; kept for the next message unless they broke."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._free: list[Conn] = []
+        self._free_sync: list[SyncConn] = []
+
+    async def take(self) -> Conn:
+        """Lend one to a handler that is awaited."""
+        while self._free:
+            conn = self._free.pop()
+            if _usable(conn):
+                return conn
+            await conn.close()
+        return await self._address.connect("handler", plain=False)
+
+    def take_sync(self) -> SyncConn:
+        """Lend one to a handler in a thread."""
+        while self._free_sync:
+            conn = self._free_sync.pop()
+            if _usable(conn):
+                return conn
+            conn.close()
+        return self._address.connect_sync("handler")
+
+    async def give(self, conn: Conn) -> None:
+        """Take one back."""
+        if _usable(conn):
+            self._free.append(conn)
+        else:
+            await conn.close()
+
+    def give_sync(self, conn: SyncConn) -> None:
+        """Take one back."""
+        if _usable(conn):
+            self._free_sync.append(conn)
+        else:
+            conn.close()
+
+    async def close(self) -> None:
+        """Close those nobody has."""
+        while self._free:
+            await self._free.pop().close()
+        while self._free_sync:
+            self._free_sync.pop().close()
+
+
+def _usable(conn: Conn | SyncConn) -> bool:
+    if conn.closed or conn.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+        return False
+    try:
+        # A server that went away said so and closed the socket; the second read finds the end and raises.
+        conn.pgconn.consume_input()
+        conn.pgconn.consume_input()
+    except psycopg.Error:
+        return False
+    return True
+
+
+def call_within(handler: Handler, lender: Lender, threads: Callable[[], Threads]) -> Call:
+    """Return how a handler with a transaction is called."""
+    function = handler.function
+
+    async def awaited(message: Message) -> Any:
+        conn = await lender.take()
+        try:
+            async with conn.transaction():
+                outcome = outcomes.read(await isolated(function(message, conn)), message.channel)
+                await _end(conn, _ending(message, outcome))
+        except UndoError as undo:
+            return undo.outcome
+        finally:
+            # Also when it is cancelled: the connection is rolled back by then.
+            await lender.give(conn)
+        return Settled(outcome)
+
+    def threaded(message: Message) -> Any:
+        return threads().start(_in_thread, function, message, lender)
+
+    return awaited if handler.is_async else threaded
+
+
+def _in_thread(function: Function, message: Message, lender: Lender) -> Outcome | Settled:
+    conn = lender.take_sync()
+    try:
+        with conn.transaction():
+            outcome = outcomes.read(function(message, conn), message.channel)
+            _end_sync(conn, _ending(message, outcome))
+    except UndoError as undo:
+        return undo.outcome
+    finally:
+        lender.give_sync(conn)
+    return Settled(outcome)
+
+
+async def _end(conn: Conn, op: Op[None]) -> None:
+    # A cursor of our own, whatever the handler did to the connection; there is no answer to read.
+    try:
+        await psycopg.AsyncCursor(conn).execute(op.text, op.params)
+    except psycopg.Error as error:
+        raise translate(error) or error from error
+
+
+def _end_sync(conn: SyncConn, op: Op[None]) -> None:
+    try:
+        psycopg.Cursor(conn).execute(op.text, op.params)
+    except psycopg.Error as error:
+        raise translate(error) or error from error
+
+
+def _ending(message: Message, outcome: Outcome) -> Op[None]:
+    if isinstance(outcome, Fail):
+        raise UndoError(outcome)
+    if isinstance(outcome, Complete):
+        return consuming.complete(message)
+    return consuming.defer(message, delay=outcome.seconds, until=outcome.until, state=outcome.state)

@@ -1,0 +1,126 @@
+"""How an idle worker learns that there is something to do.
+
+Polling always goes on: soon after something happened, then less and less often. NOTIFY is only a hint that makes it
+quicker. Whether hints arrive is tested by sending one: behind a pooler in transaction mode none does, and then the
+worker polls faster and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from time import monotonic
+from typing import Any
+
+import psycopg
+
+from menzil.model.errors import MenzilError
+from menzil.ops import working
+from menzil.worker.address import Address
+from menzil.worker.link import Link
+from menzil.worker.log import Log
+
+#: Seconds for a hint of our own to come back, between two such tests, and until the next try after one failed.
+ECHO, CHECK, AGAIN = 3.0, 30.0, 60.0
+#: Shortest pause between two polls, and the longest with and without hints.
+SHORTEST, LISTENING, DEAF = 0.01, 0.5, 0.1
+
+
+class Bell:
+    """Wakes whoever waits for one source; `count` says how often it rang."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._rung: asyncio.Future[None] | None = None
+
+    def ring(self) -> None:
+        """Something may have become ready."""
+        self.count += 1
+        rung, self._rung = self._rung, None
+        if rung is not None and not rung.done():
+            rung.set_result(None)
+
+    async def wait(self, heard: int, seconds: float) -> bool:
+        """Wait until it rings, or rang since `heard`; False when `seconds` passed in silence."""
+        if self.count != heard:
+            return True
+        if self._rung is None:
+            self._rung = asyncio.get_running_loop().create_future()
+        await asyncio.wait([self._rung], timeout=seconds)
+        return self.count != heard
+
+
+class Wake:
+    """The pace of polling, and all the bells."""
+
+    def __init__(self, poll: tuple[float, float] | None) -> None:
+        self.shortest = poll[0] if poll else SHORTEST
+        self._longest = poll[1] if poll else None
+        self.live = False  # whether hints arrive
+        self.bells: list[Bell] = []
+
+    @property
+    def longest(self) -> float:
+        """The longest pause between two polls."""
+        return self._longest or (LISTENING if self.live else DEAF)
+
+    def ring(self) -> None:
+        """Something was sent, to whomever."""
+        for bell in self.bells:
+            bell.ring()
+
+
+class Listener:
+    """Rings the bell for each hint, on a connection of its own."""
+
+    def __init__(self, wake: Wake, address: Address, upkeep: Link, log: Log) -> None:
+        self._wake = wake
+        self._address = address
+        self._upkeep = upkeep
+        self._log = log
+        self._told = False
+
+    async def work(self) -> None:
+        """Listen, and begin again whenever the connection breaks."""
+        link = Link("listen", self._address, self._log)
+        while True:
+            try:
+                await self._listen(link)
+            except (MenzilError, psycopg.Error):
+                self._wake.live = False
+                await link.close()
+                await link.rest()
+            else:
+                await link.close()
+                await asyncio.sleep(AGAIN)
+
+    async def _listen(self, link: Link) -> None:
+        """Listen until hints stop coming through."""
+        conn = await link.connection()
+        await conn.execute(working.listen().text)
+        while True:
+            token = secrets.token_hex(8)
+            await self._upkeep.run(working.call(token))
+            if not await self._hear(conn, token, ECHO):
+                self._wake.live = False
+                if not self._told:
+                    self._told = True
+                    hint = "is there a pooler in transaction mode? then use --no-listen"
+                    self._log.warning("notify_does_not_arrive", polling_every=DEAF, hint=hint)
+                await conn.execute(working.unlisten().text)
+                return
+            if not self._wake.live:
+                self._wake.live, self._told = True, False
+                self._wake.ring()  # whatever was missed until now
+            await self._hear(conn, None, CHECK)
+
+    async def _hear(self, conn: psycopg.AsyncConnection[Any], token: str | None, seconds: float) -> bool:
+        """Ring for hints until the token comes back or the time is over."""
+        ends = monotonic() + seconds
+        while (left := ends - monotonic()) > 0:
+            async for hint in conn.notifies(timeout=left, stop_after=1):
+                if not hint.payload:
+                    self._wake.ring()
+                elif hint.payload == token:
+                    return True
+        return False

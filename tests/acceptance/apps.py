@@ -1,0 +1,106 @@
+"""Programs that the tests start as workers. What a handler does goes to the file TRACE, one line each."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+import menzil
+
+TRACE, GATE = Path(os.environ.get("TRACE", "trace")), Path(os.environ.get("GATE", "gate"))
+
+app = menzil.Worker(endpoints=False)
+
+
+def trace(message: menzil.Message, word: str = "begun") -> None:
+    """Write down what happens; one write of a short line is never torn."""
+    with TRACE.open("a") as file:
+        file.write(f"{word} {message.channel} {message.id} {message.attempt} {os.getpid()}\n")
+
+
+def die() -> None:
+    """End as a crash does."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.handler("quick")
+async def quick(message: menzil.Message) -> None:
+    trace(message)
+
+
+@app.handler("nothing")
+async def nothing(message: menzil.Message) -> None:
+    pass
+
+
+@app.handler("slow", concurrency=4)
+async def slow(message: menzil.Message) -> None:
+    trace(message)
+    await asyncio.sleep(0.03)
+
+
+@app.handler("hold", concurrency=2, lease=2)
+async def hold(message: menzil.Message) -> None:
+    """Take until the gate opens."""
+    trace(message)
+    while not GATE.exists():
+        await asyncio.sleep(0.01)
+    trace(message, "done")
+
+
+@app.handler("stuck", concurrency=2, lease=2)
+def stuck(message: menzil.Message) -> None:
+    """The same in a thread, where nobody can stop it."""
+    trace(message)
+    while not GATE.exists():
+        time.sleep(0.01)
+    trace(message, "done")
+
+
+@app.handler("frozen", concurrency=1, lease=1)
+async def frozen(message: menzil.Message) -> None:
+    """The same without ever letting the worker look at its clock."""
+    trace(message)
+    while not GATE.exists():
+        time.sleep(0.001)
+
+
+@app.handler("poison", lease=1)
+async def poison(message: menzil.Message) -> None:
+    trace(message)
+    if message.payload == "poison":
+        die()
+
+
+@app.handler("booking", transaction=True, lease=1)
+async def booking(message: menzil.Message, conn: psycopg.AsyncConnection[Any]) -> None:
+    """Write, and die before the end of every third message's first attempt."""
+    await conn.execute("insert into effect values (%s)", (message.id,))
+    trace(message)
+    if message.attempt == 1 and message.id % 3 == 0:
+        die()
+
+
+@app.handler("booking_in_a_thread", transaction=True, lease=1)
+def booking_in_a_thread(message: menzil.Message, conn: psycopg.Connection[Any]) -> None:
+    conn.execute("insert into effect values (%s)", (message.id,))
+    trace(message)
+    if message.attempt == 1 and message.id % 3 == 0:
+        die()
+
+
+@app.handler("letters", lease=1)
+def letters(message: menzil.Message) -> None:
+    """Do the work once, commit, and die before the worker hears of it."""
+    with psycopg.connect(os.environ["MENZIL_DSN"]) as conn:
+        if menzil.inbox(conn, message, consumer="letters"):
+            conn.execute("insert into effect values (%s)", (message.id,))
+    trace(message)
+    if message.attempt == 1:
+        die()

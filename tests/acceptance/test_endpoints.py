@@ -1,0 +1,88 @@
+"""Workers that deliver to endpoints over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.acceptance.crew import Crew, until
+from tests.acceptance.receiver import Receiver, receiver
+
+
+@pytest.fixture
+def hook(crew: Crew) -> Iterator[Receiver]:
+    """An endpoint named hook, and the server behind it."""
+    crew.ask("select menzil.set_setting('http_allow_internal_urls', 'true')")
+    with receiver() as there:
+        config = {"url": there.url, "timeout_seconds": 20}
+        crew.ask("select menzil.create_endpoint('hook', 'http', %s::jsonb)", json.dumps(config))
+        yield there
+
+
+def send(crew: Crew, *bodies: str) -> None:
+    for body in bodies:
+        crew.ask("select menzil.send('hook', to_jsonb(%s::text))", body)
+
+
+def test_a_worker_without_a_program_delivers_to_every_endpoint(crew: Crew, hook: Receiver) -> None:
+    send(crew, "a", "b")
+    worker = crew.drain(app=None)
+    assert sorted(map(json.loads, hook.bodies)) == ["a", "b"]
+    assert crew.completed("hook") == 2
+    assert "serving=(endpoints)" in worker.says("started")
+    assert "delivered=2" in worker.says("stopped")
+
+
+def test_a_changed_config_counts_from_the_next_message_on(crew: Crew, hook: Receiver) -> None:
+    crew.start(app=None)
+    send(crew, "first")
+    until(lambda: crew.completed("hook") == 1, "the first")
+    with receiver() as other:
+        crew.ask("select menzil.alter_endpoint('hook', %s::jsonb)::text", json.dumps({"url": other.url}))
+        send(crew, "second")
+        until(lambda: crew.completed("hook") == 2, "the second")
+        assert (len(hook.bodies), len(other.bodies)) == (1, 1)
+
+
+def test_one_probe_goes_through_a_half_open_circuit_however_many_workers_there_are(crew: Crew, hook: Receiver) -> None:
+    crew.ask("select menzil.set_setting('circuit_breaker_threshold', '1')")
+    crew.conn.execute("update menzil.endpoints set retry_policy = '{\"base_delay_seconds\": 0.01}' where name = 'hook'")
+    hook.status = 500
+    send(crew, "first")
+    workers = [crew.start(app=None) for _ in range(2)]
+    state = "select circuit from menzil.gate where channel_id = (select id from menzil.endpoints where name = 'hook')"
+    until(lambda: crew.ask(state) == 2, "an open circuit")
+    refused = len(hook.bodies)
+    send(crew, *"abcdefgh")
+    hook.gate.clear()
+    hook.status = 200
+    # The cooldown is over; the lane rests until then, too.
+    crew.conn.execute("update menzil.gate set probe_at = clock_timestamp() - interval '1 s' where circuit = 2")
+    crew.conn.execute("update menzil.lane set next_at = clock_timestamp() - interval '1 s' where push")
+    until(lambda: len(hook.bodies) > refused, "the probe")
+    for _ in range(5):  # nobody gets another message while it is out
+        assert crew.ask("select count(*) from menzil.message_dequeue(1000, 10, null, null, true)") == 0
+    assert len(hook.bodies) == refused + 1
+    hook.gate.set()
+    until(lambda: crew.completed("hook") == 9, "all delivered")
+    assert crew.ask(state) == 0
+    assert [worker.stop() for worker in workers] == [0, 0]
+
+
+def test_an_endpoint_of_a_protocol_nobody_knows_waits_for_a_worker_that_does(crew: Crew, hook: Receiver) -> None:
+    send(crew, "a")
+    with crew.conn.transaction():
+        crew.conn.execute("set local session_replication_role = replica")  # no trigger: an endpoint keeps its protocol
+        crew.conn.execute("update menzil.channel set protocol = 'pigeon' where name = 'hook'")
+    worker = crew.drain(app=None)
+    assert "does not know the protocol 'pigeon'" in worker.says("failed channel=hook")
+    assert crew.ask("select last_error from menzil.queue where retry_count = 1").startswith("This worker does not know")
+    assert hook.bodies == []
+
+
+def test_a_name_that_means_nothing_is_refused_at_once(crew: Crew) -> None:
+    worker = crew.start("--channels", "hoook", app=None, ready=False)
+    assert worker.ends() == 2
+    assert any("neither a handler nor an endpoint 'hoook'" in line for line in worker.lines)

@@ -1,0 +1,259 @@
+"""Handlers on a real queue, in a worker inside this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+import menzil
+from tests.acceptance.crew import Crew
+
+
+@pytest.fixture
+def app(db: str) -> menzil.Worker:
+    return menzil.Worker(db, endpoints=False, janitors=False)
+
+
+def state(crew: Crew, id: int) -> tuple[Any, ...]:
+    """Status, retries and last error of one message, wherever it is."""
+    row = crew.conn.execute(
+        "select status, retry_count, last_error from menzil.queue where id = %(id)s union all"
+        " select status, retry_count, last_error from menzil.archive where id = %(id)s",
+        {"id": id},
+    ).fetchone()
+    assert row is not None
+    return tuple(row)
+
+
+async def _cancels_itself() -> None:
+    inner = asyncio.create_task(asyncio.sleep(60))
+    await asyncio.sleep(0)
+    inner.cancel()
+    await inner
+
+
+async def _raises(error: BaseException) -> None:
+    raise error
+
+
+FAILURES: dict[str, tuple[Callable[[], Any], str]] = {
+    "an exception": (lambda: _raises(ValueError("bad \x00 value")), "ValueError: bad \\x00 value (in _raises"),
+    "the end of the program": (lambda: _raises(SystemExit(3)), "SystemExit: 3"),
+    "an interrupt": (lambda: _raises(KeyboardInterrupt()), "KeyboardInterrupt"),
+    "a cancelled part": (_cancels_itself, "CancelledError"),
+}
+
+
+@pytest.mark.parametrize("what", FAILURES)
+def test_whatever_a_handler_raises_is_a_failure_that_is_tried_again(crew: Crew, app: menzil.Worker, what: str) -> None:
+    do, said = FAILURES[what]
+
+    @app.handler("work")
+    async def handle(message: menzil.Message) -> None:
+        await do()
+
+    (id,) = crew.send("work", "x")
+    tally = app.run(once=True)
+    status, retries, error = state(crew, id)
+    assert (status, retries, tally.failed) == ("pending", 1, 1)
+    assert said in error
+
+
+def test_outcomes_do_what_they_say(crew: Crew, app: menzil.Worker) -> None:
+    later = datetime.now(UTC) + timedelta(days=1)
+    answers = {
+        "done": menzil.Complete({"status": 200}),
+        "later": menzil.Defer(until=later, state=b"half"),
+        "never": menzil.Fail("no such customer", retry=False),
+        "soon": menzil.Fail("busy", retry=3600.0),
+        "odd": "odd",
+    }
+
+    @app.handler("work")
+    def handle(message: menzil.Message) -> Any:
+        return answers[message.payload]
+
+    ids = dict(zip(answers, crew.send("work", *answers), strict=True))
+    tally = app.run(once=True)
+    assert (tally.delivered, tally.deferred, tally.failed, tally.dead) == (1, 1, 3, 1)
+    assert state(crew, ids["done"]) == ("completed", 0, None)
+    assert state(crew, ids["later"]) == ("pending", 0, None)
+    assert state(crew, ids["never"]) == ("failed", 0, "[PERMANENT] no such customer")
+    assert state(crew, ids["soon"]) == ("pending", 1, "busy")
+    assert "returned a value of type str" in state(crew, ids["odd"])[2]
+    assert crew.ask("select state from menzil.queue where id = %s", ids["later"]) == b"half"
+
+
+def test_an_outcome_that_the_database_refuses_fails_that_message_only(crew: Crew, app: menzil.Worker) -> None:
+    crew.ask("select menzil.set_setting('max_payload_size', '1024')")
+
+    @app.handler("work")
+    async def handle(message: menzil.Message) -> Any:
+        match message.payload:
+            case "large":
+                return menzil.Defer(state=b"x" * 5000)
+            case "zoneless":
+                return menzil.Defer(until=datetime(2030, 1, 1))
+            case "negative":
+                return menzil.Fail("no", retry=-1.0)
+            case _:
+                return None
+
+    bodies = ["a", "large", "b", "zoneless", "c", "negative", "d"]
+    ids = dict(zip(bodies, crew.send("work", *bodies), strict=True))
+    tally = app.run(once=True)
+    assert (tally.delivered, tally.failed) == (4, 3)
+    for body in ("large", "zoneless", "negative"):
+        status, retries, error = state(crew, ids[body])
+        assert (status, retries) == ("pending", 1)
+        assert error.startswith("The database refused to settle this")
+
+
+def test_a_payload_that_cannot_be_read_fails_that_message_only(crew: Crew, app: menzil.Worker) -> None:
+    @app.handler("work")
+    async def handle(message: menzil.Message) -> None:
+        assert message.payload is not None
+
+    crew.send("work", "a")
+    deep = crew.ask("select menzil.send('work', (repeat('[', 5000) || repeat(']', 5000))::jsonb)")
+    crew.send("work", "b")
+    tally = app.run(once=True)
+    assert (tally.delivered, tally.failed) == (2, 1)
+    assert "RecursionError" in state(crew, deep)[2]
+
+
+def test_writes_and_the_end_of_a_message_commit_together(crew: Crew, app: menzil.Worker) -> None:
+    crew.conn.execute("create table effect (word text)")
+
+    @app.handler("work", transaction=True)
+    async def handle(message: menzil.Message, conn: psycopg.AsyncConnection[Any]) -> Any:
+        await conn.execute("insert into effect values (%s)", (message.payload,))
+        match message.payload:
+            case "wrong":
+                raise ValueError("wrong")
+            case "fail":
+                return menzil.Fail("no", retry=False)
+            case "defer":
+                return menzil.Defer(seconds=3600)
+            case "commit":
+                await conn.commit()
+        return None
+
+    bodies = ["done", "wrong", "fail", "defer", "commit"]
+    ids = dict(zip(bodies, crew.send("work", *bodies), strict=True))
+    tally = app.run(once=True)
+    assert crew.ask("select array_agg(word order by word) from effect") == ["defer", "done"]
+    assert (tally.delivered, tally.deferred, tally.failed, tally.dead) == (1, 1, 3, 1)
+    assert state(crew, ids["done"])[0] == "completed"
+    assert "commit" in state(crew, ids["commit"])[2]
+
+
+@pytest.mark.parametrize("kind", ["async", "sync"])
+def test_a_lost_lease_rolls_back_what_the_handler_wrote(crew: Crew, app: menzil.Worker, kind: str) -> None:
+    crew.conn.execute("create table effect (word text)")
+
+    def steal(message: menzil.Message) -> None:
+        if message.attempt == 1:
+            crew.conn.execute("update menzil.lease set unlock_at = now() where id = %s", (message.id,))
+            crew.conn.execute("update menzil.lease_batch set unlock_at = now()")
+            assert crew.ask("select menzil.recover_stale_messages()") == 1
+
+    def handle(message: menzil.Message, conn: psycopg.Connection[Any]) -> None:
+        conn.execute("insert into effect values (%s)", (f"attempt {message.attempt}",))
+        steal(message)
+
+    async def handle_async(message: menzil.Message, conn: psycopg.AsyncConnection[Any]) -> None:
+        await conn.execute("insert into effect values (%s)", (f"attempt {message.attempt}",))
+        steal(message)
+
+    app.handler("work", transaction=True)(handle if kind == "sync" else handle_async)
+    crew.send("work", "x")
+    tally = app.run(once=True)
+    assert crew.ask("select array_agg(word) from effect") == ["attempt 2"]
+    assert (tally.delivered, tally.lost) == (1, 1)
+
+
+def test_the_inbox_says_yes_once_on_both_kinds_of_connections(crew: Crew, db: str) -> None:
+    message = menzil.Message(7, "work")
+    with psycopg.connect(db) as conn:
+        assert menzil.inbox(conn, message, consumer="mail")
+        assert not menzil.inbox(conn, message, consumer="mail")
+        assert menzil.inbox(conn, message, consumer="audit")
+        assert menzil.inbox(conn, "order-42", consumer="mail")
+        conn.rollback()
+        assert menzil.inbox(conn, message, consumer="mail")
+
+    async def awaited() -> bool:
+        async with await psycopg.AsyncConnection.connect(db) as conn:
+            return await menzil.inbox(conn, message, consumer="mail")
+
+    assert asyncio.run(awaited()) is False
+    with pytest.raises(menzil.UsageError):
+        menzil.inbox(object(), message, consumer="mail")  # type: ignore[call-overload]
+
+
+def test_a_handler_with_a_concurrency_of_its_own_keeps_to_it(crew: Crew, app: menzil.Worker) -> None:
+    running, most = 0, {"one": 0, "many": 0}
+
+    async def handle(message: menzil.Message) -> None:
+        nonlocal running
+        running += 1
+        most[message.channel] = max(most[message.channel], running)
+        await asyncio.sleep(0.01)
+        running -= 1
+
+    app.handler("one", concurrency=1)(handle)
+    crew.send("one", *range(10))
+    app.run(once=True)
+    app.handler("many")(handle)
+    crew.send("many", *range(50))
+    app.run(once=True)
+    assert most["one"] == 1
+    assert most["many"] > 10
+
+
+def test_a_worker_lives_inside_a_program_with_its_own_loop(crew: Crew, app: menzil.Worker) -> None:
+    async def program() -> menzil.worker.Tally:  # type: ignore[name-defined]
+        done = asyncio.Event()
+
+        @app.handler("work")
+        async def handle(message: menzil.Message) -> None:
+            done.set()
+
+        serving = asyncio.create_task(app.serve())
+        async with menzil.AsyncMenzil(crew.dsn) as mq:
+            await mq.channel_set("work")
+            await mq.send("work", 1)
+            await asyncio.wait_for(done.wait(), 30)
+        with pytest.raises(menzil.UsageError, match="runs already"):
+            await app.serve()
+        app.stop()
+        return await serving
+
+    assert asyncio.run(program()).delivered == 1
+    assert crew.ask("select count(*) from menzil.queue") == 0
+
+
+def test_cancelling_serve_hands_everything_back(crew: Crew, app: menzil.Worker) -> None:
+    async def program() -> None:
+        begun = asyncio.Event()
+
+        @app.handler("work")
+        async def handle(message: menzil.Message) -> None:
+            begun.set()
+            await asyncio.sleep(600)
+
+        crew.send("work", "x")
+        serving = asyncio.create_task(app.serve())
+        await asyncio.wait_for(begun.wait(), 30)
+        serving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await serving
+
+    asyncio.run(program())
+    assert crew.ask("select count(*) from menzil.queue where status = 'pending' and retry_count = 0") == 1

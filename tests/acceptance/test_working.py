@@ -1,0 +1,154 @@
+"""Workers at work: what they hold while they deliver, how they wake up, who sweeps, how much memory they take."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psycopg
+import pytest
+
+from menzil.maintain import Janitor, Rounds
+from menzil.ops.op import Op
+from menzil.ops.run import run_async
+from tests.acceptance.crew import Crew, until
+
+T = TypeVar("T")
+
+OURS = "from pg_stat_activity where application_name like 'menzil worker%' and datname = current_database()"
+
+
+def test_nothing_holds_a_transaction_or_an_old_snapshot_while_a_message_is_delivered(crew: Crew) -> None:
+    crew.send("hold", "a", "b")
+    crew.start("--no-janitors")
+    until(lambda: len(crew.traced()) == 2, "two deliveries")
+    connections = crew.ask(f"select count(*) {OURS}")
+    assert connections >= 3  # lease, upkeep, listen; and heartbeats soon
+    # Heartbeats and polls come and go between two looks; a transaction held during the delivery would always be there.
+    still = f"select count(*) {OURS} and state = 'idle' and xact_start is null and backend_xmin is null"
+    until(lambda: crew.ask(f"select count(*) {OURS}") == crew.ask(still), "a moment without any transaction")
+    for _ in range(50):
+        assert crew.ask(f"select count(*) {OURS} and state like 'idle in transaction%'") == 0
+        assert crew.ask(f"select count(*) {OURS} and xact_start < clock_timestamp() - interval '0.5 s'") == 0
+    assert crew.traced("done") == []
+
+
+def test_once_delivers_what_is_due_and_ends(crew: Crew) -> None:
+    crew.send("quick", *range(50))
+    crew.conn.execute(
+        "select menzil.send_with_options('quick', '1', p_ordering_key => 'k') from generate_series(1, 20)"
+    )
+    crew.conn.execute("select menzil.send_with_options('quick', '2', p_scheduled_at => now() + interval '1 day')")
+    worker = crew.drain()
+    assert crew.completed("quick") == 70
+    assert crew.ask("select count(*) from menzil.queue") == 1
+    assert worker.process.stdout is not None
+    assert worker.process.stdout.read() == ""
+    assert "delivered=70 failed=0 dead=0 deferred=0 handed_back=0 lost=0" in worker.says("stopped")
+
+
+def test_a_channel_that_does_not_exist_yet_is_waited_for(crew: Crew) -> None:
+    worker = crew.start("--channels", "quick,slow")
+    worker.says("channel_missing channels=slow")
+    ids = crew.send("quick", 1, 2)
+    until(lambda: crew.completed("quick") == len(ids), "its messages")
+
+
+def test_an_idle_worker_wakes_up_when_something_is_sent(crew: Crew) -> None:
+    crew.send("quick", "first")
+    crew.start("--no-janitors")
+    until(lambda: crew.completed("quick") == 1, "the first")
+    wanted = "select last_value > 0 from menzil.wanted"
+    delays = []
+    for count in range(2, 12):
+        until(lambda: crew.ask(wanted), "an idle worker")
+        crew.send("quick", "next")
+        until(lambda least=count: crew.completed("quick") == least, "the next")
+        took = "select extract(epoch from leased_at - created_at) * 1000 from menzil.archive order by id desc limit 1"
+        delays.append(float(crew.ask(took)))
+    # Polls alone would take half of their longest pause, 250 ms.
+    assert sorted(delays)[len(delays) // 2] < 100, delays
+
+
+def test_memory_stays_flat(crew: Crew) -> None:
+    fill = "select count(*) from menzil.send_batch('nothing', array_fill('{\"a\": 1}'::jsonb, array[5000]))"
+    crew.send("nothing", "x")
+    worker = crew.start("--no-janitors")
+
+    def deliver(goal: int) -> float:
+        while crew.ask("select count(*) from menzil.archive") < goal:
+            crew.ask(fill)
+            until(lambda: not crew.ask("select exists (select from menzil.queue)"), "an empty queue")
+        status = Path(f"/proc/{worker.pid}/status").read_text()
+        found = re.search(r"VmRSS:\s+(\d+) kB", status)
+        assert found is not None
+        return int(found[1]) / 1024
+
+    if not Path("/proc/self/status").exists():
+        pytest.skip("there is no /proc here")
+    warm = deliver(5000)
+    assert deliver(20_000) - warm < 8
+
+
+class Beside:
+    """A connection of its own for one Rounds, and what was swept on it."""
+
+    def __init__(self, conn: psycopg.AsyncConnection[Any]) -> None:
+        self.conn = conn
+
+    async def run(self, op: Op[T]) -> T:
+        return await run_async(self.conn, op)
+
+
+def test_each_round_of_a_janitor_is_done_by_one_worker(crew: Crew) -> None:
+    sweeps: list[str] = []
+
+    def janitor(worker: str) -> Janitor:
+        def sweep(limit: int) -> Op[int]:
+            sweeps.append(worker)
+            return Op("select 0", (), lambda rows: rows[0][0])
+
+        return Janitor("test", 3600, sweep)
+
+    async def both() -> None:
+        names = ("anna", "bert", "carl")
+        conns = [await psycopg.AsyncConnection.connect(crew.dsn, autocommit=True) for _ in names]
+        rounds = [
+            Rounds([janitor(name)], Beside(conn), name, lambda *_: None)
+            for name, conn in zip(names, conns, strict=True)
+        ]
+        for expected in (1, 2, 3):
+            await asyncio.gather(*(one.once() for one in rounds))
+            await asyncio.gather(*(one.once() for one in rounds))
+            assert len(sweeps) == expected
+            await conns[0].execute("update menzil.janitor set next_at = clock_timestamp() - interval '1 s'")
+        for conn in conns:
+            await conn.close()
+
+    asyncio.run(both())
+    assert crew.ask("select last_worker from menzil.janitor where name = 'test'") == sweeps[-1]
+
+
+def test_workers_sweep_and_say_so(crew: Crew) -> None:
+    crew.send("quick", "x")
+    crew.conn.execute("select menzil.send_with_options('quick', '1', p_expires_at => now() + interval '1 ms')")
+    crew.ask("select menzil.channel_pause('quick')::text")
+    crew.start()
+    until(lambda: crew.ask("select count(*) from menzil.archive where status = 'expired'") == 1, "the expiry")
+    swept = "select count(*) from menzil.janitor where last_count is not null and last_error is null"
+    from menzil.maintain import JANITORS
+
+    until(lambda: crew.ask(swept) == len(JANITORS), "a round of every janitor")
+
+
+def test_polling_alone_is_enough_behind_a_pooler_in_transaction_mode(crew: Crew, pooled: str) -> None:
+    crew.send("quick", *range(50))
+    worker = crew.start("--no-prepare", "--no-janitors", MENZIL_DSN=pooled)
+    until(lambda: crew.completed("quick") == 50, "the backlog")
+    worker.says("notify_does_not_arrive")
+    crew.send("quick", "next")
+    until(lambda: crew.completed("quick") == 51, "one more")
+    assert worker.stop() == 0
+    assert "lost=0" in worker.says("stopped")

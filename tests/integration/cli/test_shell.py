@@ -1,0 +1,42 @@
+"""The command in a real shell: the embedded server, pipes, a terminal that cannot show everything."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.integration.cli.user import User
+from tests.integration.embedded_room import Room
+
+MENZIL = [sys.executable, "-m", "menzil"]
+
+
+def typed(environment: dict[str, str], *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    named = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "MENZIL_"))}
+    return subprocess.run(
+        [*MENZIL, *words], env=named | environment, cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_without_a_database_the_embedded_one_is_started_and_made_ready(tmp_path: Path) -> None:
+    with Room() as room, room.embedded(durable=True):  # kept running, so that the commands need not start it anew
+        ours = {"MENZIL_PG_DIR": str(room.data_dir)}
+        assert typed(ours, "channel", "set", "work", cwd=tmp_path).returncode == 0
+        sent = typed(ours, "send", "work", '{"a": 1}', cwd=tmp_path)
+        assert (sent.returncode, sent.stdout, sent.stderr) == (0, "1\n", "")
+
+
+def test_a_letter_that_the_terminal_cannot_show_ends_nothing(user: User) -> None:
+    sent = user.gets("send", "work", '{"name": "İstanbul ☃"}')
+    western = {"MENZIL_DSN": user.dsn, "PYTHONIOENCODING": "iso8859-1"}
+    shown = typed(western, "message", "show", sent)
+    assert shown.returncode == 0, shown.stderr
+    assert r"\u0130stanbul \u2603" in shown.stdout
+
+
+def test_errors_leave_standard_output_alone(user: User) -> None:
+    answer = typed({"MENZIL_DSN": user.dsn}, "send", "nowhere", "1")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith("Error: There is no channel or endpoint named 'nowhere'.\nHint: ")

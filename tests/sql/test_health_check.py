@@ -1,0 +1,153 @@
+"""The health check: fine when all is well, and one row that says what to do for each thing that is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.sql.clock import pass_time
+from tests.sql.queue import Queue
+
+CHECKS = {
+    "schema_version", "backlog", "oldest_message", "workers", "leases", "janitors", "schedules", "circuits",
+    "dead_letters", "ordering_keys", "archive_default", "archive_partitions", "snapshots",
+}  # fmt: skip
+
+
+def health(queue: Queue) -> dict[str, Any]:
+    rows = {row.check_name: row for row in queue.rows("health_check")}
+    assert rows.keys() == CHECKS
+    return rows
+
+
+def complaints(queue: Queue) -> dict[str, str]:
+    """What is not fine; each of it comes with a hint, and nothing else does."""
+    rows = health(queue)
+    for row in rows.values():
+        assert row.detail
+        assert row.status in ("ok", "warning", "error")
+        assert (row.hint is None) == (row.status == "ok")
+    return {name: row.status for name, row in rows.items() if row.status != "ok" and name != "snapshots"}
+
+
+def test_a_queue_at_work_is_fine(queue: Queue) -> None:
+    queue.send()
+    queue.send(ordering_key="k")
+    queue.send(scheduled_at="2099-01-01")
+    queue.lease()
+    assert complaints(queue) == {}
+    assert health(queue)["schema_version"].detail == f"The schema is at version {queue.call('schema_version')}."
+
+
+@pytest.mark.parametrize(("age", "status"), [(100, None), (400, "warning"), (4000, "error")])
+@pytest.mark.parametrize("options", [{}, {"ordering_key": "k"}, {"priority": 3}])
+def test_a_message_that_nobody_leases(queue: Queue, age: int, status: str | None, options: dict[str, Any]) -> None:
+    queue.send(**options)
+    pass_time(queue.conn, age)
+    assert complaints(queue) == ({"oldest_message": status} if status else {})
+    if status:
+        assert "'work'" in health(queue)["oldest_message"].detail
+
+
+def test_messages_that_are_held_on_purpose_are_not_late(queue: Queue) -> None:
+    queue.send()
+    pass_time(queue.conn, 4000)
+    queue.call("channel_pause", "work")
+    assert complaints(queue) == {}
+
+
+@pytest.mark.parametrize(("limit", "status"), [("0", None), ("100", None), ("12", "warning"), ("10", "error")])
+def test_a_backlog_near_its_limit(queue: Queue, limit: str, status: str | None) -> None:
+    queue.send_batch("work", 10)
+    queue.conn.execute("select menzil.set_setting('max_queue_size', %s)", [limit])
+    assert complaints(queue) == ({"backlog": status} if status else {})
+
+
+def test_a_lost_worker(queue: Queue) -> None:
+    queue.call("worker_hello", "w1", "host", 1, "0.1.0", None, 4)
+    assert complaints(queue) == {}
+    queue.conn.execute("update menzil.worker set heartbeat_at = clock_timestamp() - interval '1 hour'")
+    assert complaints(queue) == {"workers": "warning"}
+    assert "w1" in health(queue)["workers"].hint
+    queue.call("worker_stop", "w1")
+    assert complaints(queue) == {}
+
+
+def test_a_lease_that_nobody_takes_back(queue: Queue) -> None:
+    queue.send()
+    message = queue.lease(lock_ms=1000)
+    pass_time(queue.conn, 30)
+    assert complaints(queue) == {}
+    pass_time(queue.conn, 40)
+    assert complaints(queue) == {"leases": "warning"}
+    queue.call("recover_stale_messages")
+    assert complaints(queue) == {}
+    assert queue.status(message.id).status == "pending"
+
+
+def test_a_janitor_that_failed_or_fell_silent(queue: Queue) -> None:
+    assert queue.one("select menzil.janitor_claim('expiry', interval '1 s', 'w')") is True
+    queue.call("janitor_done", "expiry", 3)
+    assert complaints(queue) == {}
+    queue.call("janitor_done", "expiry", 0, "It tripped.")
+    assert complaints(queue) == {"janitors": "warning"}
+    assert "It tripped." in health(queue)["janitors"].detail
+    queue.call("janitor_done", "expiry", 3)
+    queue.conn.execute("update menzil.janitor set next_at = clock_timestamp() - interval '11 minutes'")
+    assert complaints(queue) == {"janitors": "warning"}
+    assert "'expiry'" in health(queue)["janitors"].detail
+
+
+def test_a_schedule_that_does_not_fire(queue: Queue) -> None:
+    queue.call("schedule_create", "nightly", "0 3 * * *", "UTC", "work", {})
+    assert complaints(queue) == {}
+    queue.conn.execute("update menzil.schedule set next_at = clock_timestamp() - interval '2 minutes'")
+    assert complaints(queue) == {"schedules": "warning"}
+    queue.call("schedule_pause", "nightly")
+    assert complaints(queue) == {}
+
+
+def test_an_open_circuit(queue: Queue) -> None:
+    queue.call("create_endpoint", "hook", "http", {"url": "https://example.com/"})
+    assert complaints(queue) == {}
+    queue.conn.execute("update menzil.gate set circuit = 2")
+    assert complaints(queue) == {"circuits": "warning"}
+    assert "hook" in health(queue)["circuits"].detail
+
+
+def test_dead_letters_and_the_keys_they_block(queue: Queue) -> None:
+    queue.call("channel_set", "strict", p_on_dead="block")
+    queue.send("work")
+    queue.fail(queue.lease(["work"]), "[PERMANENT] no")
+    assert complaints(queue) == {"dead_letters": "warning"}
+    queue.send("strict", ordering_key="k")
+    queue.fail(queue.lease(["strict"]), "[PERMANENT] no")
+    assert complaints(queue) == {"dead_letters": "warning", "ordering_keys": "warning"}
+    assert "'strict'" in health(queue)["ordering_keys"].detail
+
+
+def test_an_archive_that_is_not_ready_for_what_comes(queue: Queue) -> None:
+    with queue.conn.transaction(force_rollback=True):
+        queue.conn.execute("delete from menzil.archive_month where month_start > now() + interval '2 months'")
+        assert complaints(queue) == {"archive_partitions": "warning"}
+        queue.conn.execute("delete from menzil.archive_month where month_start <= now()")
+        assert complaints(queue) == {"archive_partitions": "error"}
+    assert complaints(queue) == {}
+    queue.send()
+    queue.complete(queue.lease())
+    with queue.conn.transaction(force_rollback=True):
+        queue.conn.execute("update menzil.archive set created_at = '1999-01-01'")
+        assert complaints(queue) == {"archive_default": "warning"}
+
+
+def test_the_oldest_snapshot_is_named_with_the_process_that_holds_it(queue: Queue, connect: Any) -> None:
+    holder = connect(autocommit=False, application_name="forgotten report")
+    holder.execute("set transaction isolation level repeatable read")
+    holder.execute("select 1 from menzil.channel")
+    row = health(queue)["snapshots"]
+    assert row.status == "ok"  # it is young
+    assert f"process {holder.info.backend_pid} of 'forgotten report'" in row.detail
+    assert "menzil.channel" not in row.detail
+    holder.rollback()
+    assert "forgotten report" not in health(queue)["snapshots"].detail

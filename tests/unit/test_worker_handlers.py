@@ -1,0 +1,217 @@
+"""Handlers without a database: what may be registered, and what their answers and errors become."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import re
+import threading
+from typing import Any
+
+import pytest
+
+import menzil
+from menzil.worker import outcomes
+from menzil.worker.context import isolated
+from menzil.worker.handler import Handler
+from menzil.worker.log import Hide
+from menzil.worker.threads import Threads
+
+HIDE = Hide(["s3cret"])
+
+
+async def waits(message: menzil.Message) -> None: ...
+
+
+def works(message: menzil.Message) -> None: ...
+
+
+def books(message: menzil.Message, conn: Any) -> None: ...
+
+
+class Callable:
+    async def __call__(self, message: menzil.Message) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "is_async"),
+    [
+        (waits, True),
+        (works, False),
+        (functools.partial(waits), True),
+        (Callable(), True),
+        (lambda message: None, False),
+    ],
+)
+def test_functions_of_every_kind_may_be_handlers(function: Any, is_async: bool) -> None:
+    assert Handler(("emails",), function).is_async is is_async
+
+
+@pytest.mark.parametrize(
+    ("channels", "function", "options", "said"),
+    [
+        ((), works, {}, "names of its channels"),
+        (("emails",), books, {}, "cannot take"),
+        (("emails",), works, {"transaction": True}, "cannot take"),
+        (("emails",), works, {"concurrency": 0}, "1 or more"),
+        (("emails",), works, {"lease": 0.5}, "a second or more"),
+        (("emails",), "works", {}, "must be a function"),
+    ],
+)
+def test_a_handler_that_could_never_work_is_refused_when_it_is_written(
+    channels: tuple[str, ...], function: Any, options: dict[str, Any], said: str
+) -> None:
+    app = menzil.Worker("postgresql:///nowhere")
+    with pytest.raises(menzil.UsageError, match=said):
+        app.handler(*channels, **options)(function)
+
+
+def test_a_channel_has_one_handler() -> None:
+    app = menzil.Worker("postgresql:///nowhere")
+    assert app.handler("emails", "letters")(works) is works
+    with pytest.raises(menzil.UsageError, match="'letters' already has a handler"):
+        app.handler("letters")(waits)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"concurrency": 0},
+        {"lease": 0.1},
+        {"batch": 0},
+        {"grace": -1},
+        {"poll": (1.0, 0.5)},
+        {"name": ""},
+        {"secret_key": "x"},
+    ],
+)
+def test_a_worker_that_makes_no_sense_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(menzil.UsageError):
+        menzil.Worker("postgresql:///nowhere", **options)
+
+
+def test_a_password_never_shows_in_the_refusal_of_a_dsn() -> None:
+    with pytest.raises(menzil.UsageError) as refused:
+        menzil.Worker("postgresql://me:s3cret@[nowhere")
+    assert "s3cret" not in str(refused.value)
+
+
+def test_returning_nothing_is_done() -> None:
+    assert outcomes.read(None, "works") == menzil.Complete()
+
+
+@pytest.mark.parametrize("outcome", [menzil.Complete(), menzil.Defer(seconds=3), menzil.Fail("no", retry=False)])
+def test_an_outcome_is_taken_as_it_is(outcome: menzil.Outcome) -> None:
+    assert outcomes.read(outcome, "works") is outcome
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (True, "type bool"),
+        ({"ok": 1}, "type dict"),
+        (menzil.Defer, r"write Defer\(…\)"),
+        (waits(menzil.Message(1, "a")), "async def"),
+    ],
+)
+def test_any_other_answer_is_a_failure_that_says_what_was_wrong(result: object, said: str) -> None:
+    failed = outcomes.read(result, "works")
+    assert isinstance(failed, menzil.Fail)
+    assert failed.retry is True
+    assert re.search(said, failed.reason), failed.reason
+
+
+def test_an_exception_says_its_kind_its_text_and_its_place() -> None:
+    try:
+        int("three")
+    except ValueError as error:
+        failed = outcomes.failure(error, HIDE)
+    assert failed.reason.startswith("ValueError: invalid literal for int() with base 10: 'three' (in test_an_exception")
+    assert "test_worker_handlers.py:" in failed.reason
+    assert failed.retry is True
+
+
+def test_an_exception_of_a_library_says_whose_it_is() -> None:
+    assert outcomes.failure(menzil.StaleLeaseError("late"), HIDE).reason.startswith(
+        "menzil.model.errors.StaleLeaseError: late"
+    )
+
+
+def test_secrets_and_endless_texts_stay_out_of_errors() -> None:
+    reason = outcomes.failure(RuntimeError("password=s3cret " + "x" * 100_000), HIDE).reason
+    assert "s3cret" not in reason
+    assert len(reason) < 3000
+
+
+def test_an_exception_whose_text_cannot_be_read_is_still_a_failure() -> None:
+    class OddError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    assert "OddError: (its text cannot be read)" in outcomes.failure(OddError(), HIDE).reason
+
+
+def test_what_a_handler_sets_in_its_context_the_next_one_does_not_see() -> None:
+    user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="nobody")
+
+    async def handle(name: str) -> str:
+        before = user.get()
+        user.set(name)
+        await asyncio.sleep(0)
+        assert user.get() == name
+        return before
+
+    async def slot() -> list[str]:
+        return [await isolated(handle(name)) for name in ("anna", "bert")]
+
+    assert asyncio.run(slot()) == ["nobody", "nobody"]
+
+
+def test_cancelling_reaches_a_handler_in_its_own_context() -> None:
+    async def story() -> list[str]:
+        seen: list[str] = []
+
+        async def handle() -> None:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                await asyncio.sleep(0)
+                seen.append("cleaned up")
+                raise
+
+        async def slot() -> None:
+            await isolated(handle())
+
+        task = asyncio.create_task(slot())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return seen
+
+    assert asyncio.run(story()) == ["cleaned up"]
+
+
+def test_threads_are_used_again_and_a_hanging_one_is_given_up() -> None:
+    async def story() -> None:
+        threads, gate, names = Threads(), threading.Event(), set[str]()
+
+        def work(number: int) -> int:
+            names.add(threading.current_thread().name + str(threading.get_ident()))
+            return number * 2
+
+        for number in range(50):
+            assert await threads.start(work, number) == number * 2
+        assert len(names) <= 2  # a thread may be asked for while the last one is on its way back
+        hanging = threads.start(gate.wait)
+        hanging.cancel()
+        assert await threads.start(work, 4) == 8
+        with pytest.raises(SystemExit):
+            await threads.start(exit, 3)
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await threads.start(next, iter(()))
+        gate.set()
+        threads.close()
+
+    asyncio.run(story())
