@@ -21,7 +21,7 @@ from bench.server import connected
 from bench.service import ROOT
 
 _VARIABLES = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
-PATIENCE = 600
+PATIENCE = 300
 FEWEST = 100
 
 

@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
+from menzil.maintain import JANITORS
 from tests.acceptance.crew import Crew, until
 from tests.acceptance.receiver import Receiver, receiver
 
@@ -86,3 +88,34 @@ def test_a_name_that_means_nothing_is_refused_at_once(crew: Crew) -> None:
     worker = crew.start("--channels", "hoook", app=None, ready=False)
     assert worker.ends() == 2
     assert any("neither a handler nor an endpoint 'hoook'" in line for line in worker.lines)
+
+
+def test_an_endpoint_that_hangs_does_not_hold_up_the_others(crew: Crew, hook: Receiver) -> None:
+    hook.gate.clear()
+    with receiver() as other:
+        crew.ask("select menzil.create_endpoint('other', 'http', %s::jsonb)", json.dumps({"url": other.url}))
+        send(crew, *"abc")
+        crew.start("--concurrency", "2", "--no-janitors", app=None)
+        until(lambda: len(hook.bodies) >= 2, "every slot to hang")
+        crew.ask("select menzil.send('other', '1')")
+        # Long before the deadline of those that hang.
+        until(lambda: crew.completed("other") == 1, "the other endpoint", 12)
+        assert crew.ask("select count(*) from menzil.queue where channel = 'hook' and num_attempts = 1") == 3
+
+
+def test_a_role_that_may_only_work_can_do_all_that_a_worker_does(crew: Crew, hook: Receiver) -> None:
+    crew.conn.execute("drop role if exists courier")
+    crew.conn.execute("create role courier login password 'horse' in role menzil_worker")
+    try:
+        send(crew, "a")
+        crew.send("quick", "b")
+        dsn = make_conninfo(crew.dsn, user="courier", password="horse")
+        workers = [crew.start("--once", app=app, MENZIL_DSN=dsn) for app in (None, "apps:app")]
+        assert [worker.ends() for worker in workers] == [0, 0]
+        assert (crew.completed("hook"), crew.completed("quick")) == (1, 1)
+        said = [line for worker in workers for line in worker.lines]
+        assert [line for line in said if "WARNING" in line or "ERROR" in line] == []
+        assert crew.ask("select count(*) from menzil.janitor where last_error is not null") == 0
+        assert crew.ask("select count(*) from menzil.janitor where last_count is not null") == len(JANITORS)
+    finally:
+        crew.conn.execute("drop role courier")

@@ -257,3 +257,30 @@ def test_cancelling_serve_hands_everything_back(crew: Crew, app: menzil.Worker) 
 
     asyncio.run(program())
     assert crew.ask("select count(*) from menzil.queue where status = 'pending' and retry_count = 0") == 1
+
+
+def test_what_was_leased_ahead_goes_back_when_deliveries_become_slow(crew: Crew, app: menzil.Worker) -> None:
+    async def program() -> list[int]:
+        stuck = asyncio.Event()
+
+        @app.handler("work", concurrency=1)
+        async def handle(message: menzil.Message) -> None:
+            if message.payload == "slow":
+                stuck.set()
+                await asyncio.sleep(600)
+
+        crew.send("work", *["fast"] * 500, "slow", *["behind"] * 20)
+        serving = asyncio.create_task(app.serve())
+        await asyncio.wait_for(stuck.wait(), 30)
+        async with menzil.AsyncMenzil(crew.dsn) as mq:
+            taken: list[int] = []
+            async with asyncio.timeout(30):
+                while len(taken) < 20:  # somebody else is free
+                    taken += [message.id for message in await mq.dequeue(20, channels="work")]
+                    await asyncio.sleep(0.01)
+        app.stop(force=True)
+        await serving
+        return taken
+
+    assert len(asyncio.run(program())) == 20
+    assert crew.ask("select max(retry_count) from menzil.queue") == 0

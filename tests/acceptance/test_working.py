@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 
-from menzil.maintain import Janitor, Rounds
+from menzil.maintain import JANITORS, Janitor, Rounds
 from menzil.ops.op import Op
 from menzil.ops.run import run_async
 from tests.acceptance.crew import Crew, until
@@ -33,6 +33,21 @@ def test_nothing_holds_a_transaction_or_an_old_snapshot_while_a_message_is_deliv
         assert crew.ask(f"select count(*) {OURS} and state like 'idle in transaction%'") == 0
         assert crew.ask(f"select count(*) {OURS} and xact_start < clock_timestamp() - interval '0.5 s'") == 0
     assert crew.traced("done") == []
+
+
+def test_a_delivery_that_takes_longer_than_its_lease_is_kept_by_heartbeats(crew: Crew) -> None:
+    (id,) = crew.send("hold", "a")
+    worker = crew.start("--no-janitors")
+    until(lambda: crew.traced(), "the delivery")
+    ends = "select unlock_at from menzil.queue where id = %s"
+    first = crew.ask(ends, id)
+    assert until(lambda: crew.ask(f"{ends} and unlock_at > %s::timestamptz + interval '1 s'", id, first), "heartbeats")
+    until(lambda: crew.ask("select clock_timestamp() > %s::timestamptz", first), "the end of the first lease")
+    crew.ask("select menzil.maintain()")
+    crew.gate.touch()
+    until(lambda: crew.completed("hold") == 1, "its end")
+    assert len(crew.traced()) == 1
+    assert worker.stop() == 0
 
 
 def test_once_delivers_what_is_due_and_ends(crew: Crew) -> None:
@@ -131,6 +146,30 @@ def test_each_round_of_a_janitor_is_done_by_one_worker(crew: Crew) -> None:
     assert crew.ask("select last_worker from menzil.janitor where name = 'test'") == sweeps[-1]
 
 
+def test_a_sweep_that_fails_is_tried_with_less_and_stops_nobody(crew: Crew) -> None:
+    limits: list[int] = []
+
+    def sweep(limit: int) -> Op[int]:
+        limits.append(limit)
+        return Op("select 1 / (%s::integer / 4 * 0)", (str(limit),), lambda rows: rows[0][0])
+
+    told: list[tuple[str, int, str | None]] = []
+    fine = Janitor("fine", 3600, lambda limit: Op("select 3", (), lambda rows: rows[0][0]))
+
+    async def both() -> None:
+        conn = await psycopg.AsyncConnection.connect(crew.dsn, autocommit=True)
+        rounds = Rounds(
+            [Janitor("bad", 3600, sweep, limit=8), fine], Beside(conn), "anna", lambda *said: told.append(said)
+        )
+        await rounds.once()
+        await conn.close()
+
+    asyncio.run(both())
+    assert limits == [8, 4, 2, 1]
+    assert told == [("bad", 0, "division by zero"), ("fine", 3, None)]
+    assert crew.ask("select last_error from menzil.janitor where name = 'bad'") == "division by zero"
+
+
 def test_workers_sweep_and_say_so(crew: Crew) -> None:
     crew.send("quick", "x")
     crew.conn.execute("select menzil.send_with_options('quick', '1', p_expires_at => now() + interval '1 ms')")
@@ -138,8 +177,6 @@ def test_workers_sweep_and_say_so(crew: Crew) -> None:
     crew.start()
     until(lambda: crew.ask("select count(*) from menzil.archive where status = 'expired'") == 1, "the expiry")
     swept = "select count(*) from menzil.janitor where last_count is not null and last_error is null"
-    from menzil.maintain import JANITORS
-
     until(lambda: crew.ask(swept) == len(JANITORS), "a round of every janitor")
 
 

@@ -152,7 +152,8 @@ def test_good_urls_are_valid(conn: psycopg.Connection) -> None:
     for url in [
         "https://example.com", "HTTPS://EXAMPLE.com/", "http://localhost:8080/a/b?c=d&e=%20",
         "https://a-b.c_d.example.com:65535/",
-        "https://[2001:db8::1]:443/x", "https://127.0.0.1/", "https://0.255.99.100:1/", "https://xn--bcher-kva.example/", "https://example.com?q=1",
+        "https://[2001:db8::1]:443/x", "https://127.0.0.1/", "https://0.255.99.100:1/",
+        "https://xn--bcher-kva.example/", "https://example.com?q=1",
         "https://x/a@b",
         "https://example.com/" + "a" * 2000,
     ]:  # fmt: skip

@@ -107,7 +107,7 @@ def test_a_flood_of_events_is_counted_not_repeated(
 
 
 def test_every_janitor_has_a_name_of_its_own_and_a_bound() -> None:
-    assert len({janitor.name for janitor in JANITORS}) == len(JANITORS) == 12
+    assert len({janitor.name for janitor in JANITORS}) == len(JANITORS) == 13
     assert all(janitor.interval >= 1 and 1 <= janitor.rounds <= 100 for janitor in JANITORS)
     for janitor in JANITORS:
         assert "menzil." in janitor.sweep(7).text

@@ -39,7 +39,7 @@ class Protocol(Interface):
     """One kind of destination. All methods run in the worker's event loop; none may block it."""
 
     async def deliver(self, message: Message, endpoint: Endpoint) -> Outcome:
-        """Deliver once. Never raises for what the other side did: that is a Fail. Ends within the endpoint's deadline."""
+        """Deliver once, within the endpoint's deadline. Never raises for what the other side did: that is a Fail."""
         ...
 
     def refresh(self, surroundings: Surroundings) -> None:

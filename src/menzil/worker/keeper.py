@@ -34,12 +34,13 @@ class Keeper:
 
     async def work(self) -> None:
         """Look at all leases several times within the shortest one."""
-        tick = max(0.05, min([1.0, *(source.lease / 12 for source in self._shift.sources)]))
+        tick = max(0.05, min([0.5, *(source.lease / 12 for source in self._shift.sources)]))
         while True:
             await asyncio.sleep(tick)
             now = monotonic()
             for source in self._shift.sources:
                 self._stop_overdue(source, now)
+                source.let_slow_ones_be(now)
                 self._hand_back_stuck(source, now)
             if self._beating is None or self._beating.done():
                 self._beating = asyncio.create_task(self._beat(), name="menzil-heartbeat")

@@ -29,6 +29,11 @@ def read(result: object, name: str) -> Outcome:
     return Fail(f"The handler of {name} returned {said}; it may return nothing, Complete, Defer or Fail.")
 
 
+def fault(error: BaseException) -> Fail:
+    """Say what was raised and where, but not with which words: those of a protocol may hold secrets of its endpoint."""
+    return Fail(f"The protocol itself failed with {type(error).__qualname__}{_place(error)}.")
+
+
 def failure(error: BaseException, hide: Hide) -> Fail:
     """Say what was raised and where; it is tried again."""
     kind = type(error).__qualname__

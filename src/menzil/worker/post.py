@@ -13,6 +13,7 @@ from menzil.model.secrets import SecretKeys, decrypt_config
 from menzil.ops import working
 from menzil.worker.link import Link
 from menzil.worker.log import Log
+from menzil.worker.outcomes import fault
 
 
 class Post:
@@ -56,7 +57,10 @@ class Post:
             protocol = self.protocols.get(endpoint.protocol)
         except UnknownProtocolError as error:
             return Fail(str(error))
-        return await protocol.deliver(message, endpoint)
+        try:
+            return await protocol.deliver(message, endpoint)
+        except Exception as error:  # it never should
+            return fault(error)
 
     def refresh(self, settings: Mapping[str, str]) -> None:
         """Take new settings."""

@@ -28,6 +28,9 @@ AHEAD = 0.02
 TURN = 0.005
 #: Slots that are being roused at the same time.
 ROUSED = 4
+#: An endpoint that takes longer than SLOW seconds gives its slot to others, until there are ELASTIC times as many
+#: deliveries: they only wait for an answer, and one endpoint that hangs must not hold up the rest.
+SLOW, ELASTIC = 1.0, 5
 
 Call = Callable[[Message], Awaitable[Any]]
 
@@ -70,6 +73,7 @@ class Source:
         self.bell = Bell()
         shift.wake.bells.append(self.bell)
         self._ahead = 0
+        self._slow = 0
         self._spent, self._done = 0.0, 0.0  # seconds and deliveries, the recent ones weighing most
         self._idle: list[asyncio.Future[None]] = []
         self._roused = 0
@@ -84,7 +88,7 @@ class Source:
 
     def free(self) -> int:
         """How many messages may be leased now; 0 while it is not worth asking."""
-        room = self.concurrency + self._ahead - len(self.held)
+        room = self.concurrency + self._slow + self._ahead - len(self.held)
         if room <= 0 or (self.held and room * 4 < min(self.batch, self.concurrency + self._ahead)):
             return 0
         return min(room, self.batch)
@@ -100,6 +104,16 @@ class Source:
         self._rouse()
         return new
 
+    def let_slow_ones_be(self, now: float) -> None:
+        """Make room for others beside endpoints that keep us waiting."""
+        if self.is_post and (self.busy >= self.concurrency or self._slow):
+            limit, most = now - SLOW, self.concurrency * (ELASTIC - 1)
+            self._slow = min(most, sum(held.task is not None and held.taken_at < limit for held in self.held))
+            if self.queue:
+                self._rouse()
+            if self.free():
+                self.room.set()
+
     def forget_pace(self) -> None:
         """Lease nothing ahead until deliveries have shown how fast they are."""
         self._ahead, self._spent, self._done = 0, 0.0, 0.0
@@ -114,7 +128,7 @@ class Source:
                     waiting.set_result(None)
                     break
             else:
-                if len(self._slots) >= self.concurrency:
+                if len(self._slots) >= self.concurrency + self._slow:
                     return
                 slot = asyncio.create_task(self._slot(), name=f"menzil-slot-{self.name}")
                 self._slots.add(slot)

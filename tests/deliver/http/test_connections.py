@@ -259,6 +259,7 @@ async def test_an_address_of_version_6_is_reached() -> None:
         request = await read_request(reader)
         assert f"host: [::1]:{port}\r\n".encode() in request
         writer.write(OK)
+        writer.close()
 
     try:
         server = await asyncio.start_server(handle, "::1", 0)

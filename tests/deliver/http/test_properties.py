@@ -7,7 +7,7 @@ from email.utils import format_datetime
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from menzil.deliver.http.errors import RefusedError
@@ -19,6 +19,7 @@ from menzil.deliver.http.suffix import with_suffix
 NOW = datetime(2026, 11, 16, 1, 0, tzinfo=UTC)
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.text() | st.from_regex(r"[0-9, :A-Za-z+-]{0,40}", fullmatch=True), st.none() | st.text())
 @example("Mon, 16 Nov 99999 01:00:00 GMT", None)
 @example("Mon, 16 Nov 2026 01:00:00 +9999", None)
@@ -29,11 +30,13 @@ def test_any_retry_after_is_seconds_of_a_day_or_nothing(value: str, date: str | 
     assert seconds is None or (isinstance(seconds, float) and 0 <= seconds <= 86_400)
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.integers(min_value=-(10**30), max_value=10**30))
 def test_retry_after_in_seconds_is_taken_at_its_word(seconds: int) -> None:
     assert retry_after(str(seconds), None, NOW) == min(max(seconds, 0), 86_400)
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.integers(min_value=-200_000, max_value=200_000), st.integers(min_value=-1000, max_value=1000))
 def test_retry_after_as_a_date_is_measured_by_the_clock_that_wrote_it(ahead: int, skew: int) -> None:
     theirs = NOW + timedelta(seconds=skew)
@@ -54,6 +57,7 @@ def test_garbage_in_retry_after_is_ignored(text: str) -> None:
     assert retry_after(text, None, NOW) is None
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.dictionaries(st.text(max_size=20) | st.sampled_from(sorted(FORBIDDEN)), st.text(max_size=40) | st.integers()))
 def test_headers_that_pass_cannot_add_a_line(headers: dict[str, str]) -> None:
     try:
@@ -68,6 +72,7 @@ def test_headers_that_pass_cannot_add_a_line(headers: dict[str, str]) -> None:
         assert b": " in text
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(
     st.text(alphabet="./\\%2eE5cCfF;?#@:a b\x00ü") | st.text(),
     st.sampled_from(["/v1/hook", "/", "/a/?q=1", "/a/b?x=/../"]),
@@ -118,6 +123,7 @@ def test_a_suffix_that_leaves_the_path_is_refused(suffix: object) -> None:
         with_suffix("/v1", suffix)
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.text())
 def test_what_is_stored_has_no_control_characters(text: str) -> None:
     stored = safe(text, Hider(()), 2000)

@@ -41,7 +41,10 @@ def _serve(via: Via) -> Handle:
         else:
             path = b"/" + place.removeprefix(b"http://").partition(b"/")[2]
             back.write(request.replace(place, path, 1))
-        await asyncio.gather(_pump(reader, back), _pump(there, writer))
+        try:
+            await asyncio.gather(_pump(reader, back), _pump(there, writer))
+        finally:
+            back.close()
 
     return handle
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from menzil.deliver.http.excerpt import Hider
@@ -55,6 +55,22 @@ async def test_no_secret_comes_back_in_an_outcome(number: int) -> None:
     assert credentials.split("Signature=")[-1].split(" ")[-1] not in seen.replace("none", "")
 
 
+@pytest.mark.parametrize("way", ["basic", "body"])
+@in_loop
+async def test_a_token_server_that_says_back_what_it_was_sent_gives_nothing_away(way: str) -> None:
+    def echo(seen: Seen) -> web.Response:
+        return web.Response(status=400, text=f"{seen.headers} {seen.body.decode()}")
+
+    async with polite(echo) as receiver:
+        auth = {"type": "oauth2", "token_url": receiver.url + "/token", "client_id": "me", "client_secret": CANARY}
+        outcome = failed(await deliver(receiver.url, auth=auth | {"client_auth": way}))
+        said = receiver.last.headers.get("authorization", "Basic none").removeprefix("Basic ")
+    assert outcome.reason.startswith("No token: the token server answered HTTP 400")
+    assert "***" in repr(outcome)
+    assert "c4nary" not in repr(outcome)
+    assert said not in repr(outcome)
+
+
 @in_loop
 async def test_a_transport_error_names_no_secret() -> None:
     async def close(reader: object, writer: object) -> None:
@@ -67,6 +83,7 @@ async def test_a_transport_error_names_no_secret() -> None:
         assert "c4nary" not in repr(endpoint(url))
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.integers(0, 3000), st.integers(0, 200), st.integers(0, 3000))
 def test_a_secret_is_hidden_wherever_an_excerpt_is_cut(before: int, times: int, after: int) -> None:
     hidden = Hider(["c4nary-secret", "another"]).hide("x" * before + "c4nary-secret" * times + "y" * after)

@@ -102,7 +102,8 @@ def _networks(text: str) -> Iterator[IpNetwork]:
 
 def _refusal(target: Target, address: IpAddress, reason: str) -> str:
     said = f"{address} is {reason}" if target.literal else f"{target.host} resolves to {address}, {reason}"
-    return f"{said}: deliveries there are not allowed (settings http_allow_internal_urls and http_allowed_networks)."
+    how = "http_allow_internal_urls and http_allowed_networks, as docs/explanation/ssrf.md says"
+    return f"{said}: deliveries there are not allowed (settings {how})."
 
 
 def _to_connect(address: IpAddress) -> Address:
