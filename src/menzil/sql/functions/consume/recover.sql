@@ -5,7 +5,8 @@ language plpgsql as $$
 declare
   v_ids bigint[];
   v_late bigint[];
-  v_lease record;
+  v_id bigint;
+  v_count integer := 0;
 begin
   with due as materialized (
     select b.ctid as at from menzil.lease_batch b where b.unlock_at >= p_since and b.unlock_at <= p_now
@@ -26,8 +27,31 @@ begin
   if v_late = '{}' then
     return 0;
   end if;
+  begin
+    perform menzil._recover_these(v_late, p_now);
+    return cardinality(v_late);
+  exception when others then   -- one of them cannot be moved: it must not keep the others
+    null;
+  end;
+  foreach v_id in array v_late loop
+    begin
+      perform menzil._recover_these(array[v_id], p_now);
+      v_count := v_count + 1;
+    exception when others then
+      perform menzil._note_stuck(v_id, sqlerrm, p_now);
+      insert into menzil.lease_batch (unlock_at, ids) values (p_now + interval '5 min', array[v_id]);
+    end;
+  end loop;
+  return v_count;
+end $$;
+
+create or replace function menzil._recover_these(p_ids bigint[], p_now timestamptz) returns void
+language plpgsql as $$
+declare
+  v_lease record;
+begin
   with gone as (
-    delete from menzil.lease l where l.id = any (v_late)
+    delete from menzil.lease l where l.id = any (p_ids)
     returning l.id, l.attempt, l.channel_id, l.leased_at, l.worker, l.epoch
   )
   select array_agg(g.id) as ids, array_agg(g.attempt) as attempts, array_agg(g.channel_id) as channels, array_agg(g.leased_at) as leased_ats,
@@ -36,5 +60,4 @@ begin
   perform menzil._fail_leases(v_lease.ids, v_lease.attempts, v_lease.channels, v_lease.leased_ats, v_lease.workers,
     array_fill('[RETRYABLE] The lease expired before the message was settled.'::text, array[cardinality(v_lease.ids)]), null, 'recovered', p_now);
   perform menzil._free_slots(v_lease.channels, v_lease.epochs, p_now);
-  return cardinality(v_late);
 end $$;

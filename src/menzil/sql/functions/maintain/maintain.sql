@@ -17,15 +17,46 @@ begin
   return menzil._expire_messages(v_now, p_limit);
 end $$;
 
+-- All together; if one of them cannot be ended, one by one, so that it keeps nobody else.
 create or replace function menzil._expire_messages(p_now timestamptz, p_limit integer) returns integer
 language plpgsql as $$
 declare
-  v_ids bigint[];
+  v_ids bigint[] := array(select m.id from menzil.message m where m.expires_at <= p_now order by m.expires_at limit p_limit);
+  v_id bigint;
+  v_count integer := 0;
 begin
-  v_ids := array(select m.id from menzil.message m where m.expires_at <= p_now order by m.expires_at limit p_limit);
-  v_ids := menzil._withdraw(v_ids, false);
+  begin
+    return menzil._expire_these(v_ids, p_now);
+  exception when others then
+    null;
+  end;
+  foreach v_id in array v_ids loop
+    begin
+      v_count := v_count + menzil._expire_these(array[v_id], p_now);
+    exception when others then
+      perform menzil._note_stuck(v_id, sqlerrm, p_now);
+    end;
+  end loop;
+  return v_count;
+end $$;
+
+create or replace function menzil._expire_these(p_ids bigint[], p_now timestamptz) returns integer
+language plpgsql as $$
+declare
+  v_ids bigint[] := menzil._withdraw(p_ids, false);
+begin
   perform menzil._end_messages(v_ids, 'expired', p_now);
   return cardinality(v_ids);
+end $$;
+
+-- A message that the queue cannot move, said once in ten minutes.
+create or replace function menzil._note_stuck(p_id bigint, p_error text, p_now timestamptz) returns void
+language plpgsql as $$
+begin
+  if not exists (select 1 from menzil.event e where e.created_at > p_now - interval '10 min' and e.event_type = 'message.stuck'
+                    and e.entity_id = p_id::text) then
+    perform menzil._event('message.stuck', 'message', p_id::text, null, null, jsonb_build_object('error', left(p_error, 1000)));
+  end if;
 end $$;
 
 -- Takes back leases that expired. Returns how many.

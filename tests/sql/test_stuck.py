@@ -1,0 +1,58 @@
+"""One message that cannot be moved keeps nobody else: sweeps go on around it and say so once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sql.clock import pass_time
+from tests.sql.queue import Queue
+
+
+@pytest.fixture
+def hostile(queue: Queue) -> Queue:
+    """An archive that takes every message but the bad ones, as somebody's own trigger might."""
+    queue.conn.execute("""
+        create function pg_temp.refuse() returns trigger language plpgsql as
+          $$ begin raise exception 'not this one'; end $$;
+        create trigger hostile before insert on menzil.archive for each row
+          when (new.payload ? 'bad') execute function pg_temp.refuse()""")
+    queue.call("channel_set", "work")
+    yield queue
+    queue.conn.execute("drop trigger hostile on menzil.archive")
+
+
+def stuck(queue: Queue) -> list[str]:
+    return [row.entity_id for row in queue.all("select * from menzil.event_log where event_type = 'message.stuck'")]
+
+
+def test_an_expired_message_that_cannot_end_lets_the_others_expire(hostile: Queue) -> None:
+    ids = [hostile.send(payload={"bad": 1} if n == 2 else {}, expires_at="2099-01-01+00") for n in range(5)]
+    pass_time(hostile.conn, 3_000_000_000)
+    assert hostile.call("mark_expired_messages") == 4
+    assert hostile.call("mark_expired_messages") == 0
+    assert stuck(hostile) == [str(ids[2])]
+    assert hostile.status(ids[2]).status == "pending"
+
+
+def test_an_expired_message_that_cannot_end_fails_no_dequeue(hostile: Queue) -> None:
+    bad = hostile.send(payload={"bad": 1}, expires_at="2099-01-01+00")
+    pass_time(hostile.conn, 3_000_000_000)
+    good = hostile.send()
+    assert [message.id for message in hostile.dequeue(10)] == [good]
+    assert hostile.dequeue(10) == []
+    assert stuck(hostile) == [str(bad)]
+
+
+def test_a_lost_lease_that_cannot_be_buried_lets_the_others_come_back(hostile: Queue) -> None:
+    hostile.call("set_retry_policy", "work", {"max_retries": 0})
+    ids = [hostile.send(payload={"bad": 1} if n == 1 else {}) for n in range(4)]
+    hostile.dequeue(4, lock_ms=1000)
+    pass_time(hostile.conn, 2)
+    assert hostile.call("recover_stale_messages") == 3
+    assert stuck(hostile) == [str(ids[1])]
+    assert [row.original_message_id for row in hostile.all("select * from menzil.dlq order by 2")] == ids[:1] + ids[2:]
+    # It stays in flight and is tried again later.
+    assert hostile.status(ids[1]).status == "processing"
+    hostile.conn.execute("alter table menzil.archive disable trigger hostile")
+    pass_time(hostile.conn, 301)
+    assert hostile.call("recover_stale_messages") == 1
