@@ -39,6 +39,16 @@ async def nothing(message: menzil.Message) -> None:
     pass
 
 
+@app.handler("mixed")
+async def mixed(message: menzil.Message) -> menzil.Outcome | None:
+    """Done at the first try, or at the second."""
+    if message.attempt == 1 and message.payload == "fail":
+        return menzil.Fail("again", retry=0)
+    if message.attempt == 1 and message.payload == "defer":
+        return menzil.Defer()
+    return None
+
+
 @app.handler("slow", concurrency=4)
 async def slow(message: menzil.Message) -> None:
     trace(message)

@@ -80,7 +80,8 @@ def test_an_endpoint_of_a_protocol_nobody_knows_waits_for_a_worker_that_does(cre
         crew.conn.execute("update menzil.channel set protocol = 'pigeon' where name = 'hook'")
     worker = crew.drain(app=None)
     assert "does not know the protocol 'pigeon'" in worker.says("failed channel=hook")
-    assert crew.ask("select last_error from menzil.queue where retry_count = 1").startswith("This worker does not know")
+    error = crew.ask("select last_error from menzil.queue where retry_count = 1")
+    assert error.startswith("[RETRYABLE] This worker does not know")
     assert hook.bodies == []
 
 

@@ -84,7 +84,7 @@ def test_outcomes_do_what_they_say(crew: Crew, app: menzil.Worker) -> None:
     assert state(crew, ids["done"]) == ("completed", 0, None)
     assert state(crew, ids["later"]) == ("pending", 0, None)
     assert state(crew, ids["never"]) == ("failed", 0, "[PERMANENT] no such customer")
-    assert state(crew, ids["soon"]) == ("pending", 1, "busy")
+    assert state(crew, ids["soon"]) == ("pending", 1, "[RETRYABLE] busy")
     assert "returned a value of type str" in state(crew, ids["odd"])[2]
     assert crew.ask("select state from menzil.queue where id = %s", ids["later"]) == b"half"
 
@@ -111,7 +111,7 @@ def test_an_outcome_that_the_database_refuses_fails_that_message_only(crew: Crew
     for body in ("large", "zoneless", "negative"):
         status, retries, error = state(crew, ids[body])
         assert (status, retries) == ("pending", 1)
-        assert error.startswith("The database refused to settle this")
+        assert error.startswith("[RETRYABLE] The database refused to settle this")
 
 
 def test_a_payload_that_cannot_be_read_fails_that_message_only(crew: Crew, app: menzil.Worker) -> None:

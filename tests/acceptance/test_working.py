@@ -64,6 +64,16 @@ def test_once_delivers_what_is_due_and_ends(crew: Crew) -> None:
     assert "delivered=70 failed=0 dead=0 deferred=0 handed_back=0 lost=0" in worker.says("stopped")
 
 
+def test_once_also_delivers_what_a_dead_worker_left_behind(crew: Crew) -> None:
+    crew.send("quick", *range(12))
+    assert crew.ask("select count(*) from menzil.message_dequeue(1, 100, '{quick}')") == 12
+    until(lambda: crew.ask("select menzil.recover_stale_messages()"), "the end of its leases")
+    worker = crew.drain()
+    assert crew.completed("quick") == 12
+    assert crew.ask("select max(retry_count) from menzil.archive") == 1
+    assert "delivered=12" in worker.says("stopped")
+
+
 def test_a_channel_that_does_not_exist_yet_is_waited_for(crew: Crew) -> None:
     worker = crew.start("--channels", "quick,slow")
     worker.says("channel_missing channels=slow")
@@ -182,8 +192,10 @@ def test_workers_sweep_and_say_so(crew: Crew) -> None:
 
 def test_polling_alone_is_enough_behind_a_pooler_in_transaction_mode(crew: Crew, pooled: str) -> None:
     crew.send("quick", *range(50))
+    crew.send("mixed", *["done", "fail", "defer"] * 10)
     worker = crew.start("--no-prepare", "--no-janitors", MENZIL_DSN=pooled)
     until(lambda: crew.completed("quick") == 50, "the backlog")
+    until(lambda: crew.completed("mixed") == 30, "second tries")
     worker.says("notify_does_not_arrive")
     crew.send("quick", "next")
     until(lambda: crew.completed("quick") == 51, "one more")

@@ -126,9 +126,14 @@ def stop(worker: str) -> Op[None]:
     return Op("select menzil.worker_stop(%s::text)", (worker,), op.nothing)
 
 
-def wait() -> Op[None]:
-    """menzil.worker_wait: the next send is to wake us up."""
-    return Op("select menzil.worker_wait()", (), op.nothing)
+def wait() -> Op[float]:
+    """menzil.worker_wait: the next send wakes us. The seconds until something is due; very many when nothing is."""
+    return Op("select coalesce(menzil.worker_wait() * 1e6, 1e12)::bigint", (), _seconds)
+
+
+def _seconds(rows: Rows) -> float:
+    microseconds: int = rows[0][0]
+    return microseconds / 1e6
 
 
 def listen() -> Op[None]:

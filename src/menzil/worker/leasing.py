@@ -27,6 +27,7 @@ class Leasing:
         self._channels: Sequence[str] | None = source.channels
         self._missing: set[str] = set()
         self._look_at = 0.0  # when to look for missing channels again
+        self._due = 0.0  # seconds until something is due, as far as is known
         self._empty = (0, 0)  # what had happened when a dequeue found nothing, and how many did since
 
     @property
@@ -68,8 +69,12 @@ class Leasing:
                 shift.look_dry()
             if idle and not (shift.once and self._empty[1] < 2):
                 # A settle of our own may have made something ready; it rings, too.
-                rung = await source.bell.wait(heard, pause)
+                # What is known to become due is not slept over.
+                rung = await source.bell.wait(heard, min(pause, max(self._due, wake.shortest)))
                 pause = wake.shortest if rung else min(wake.longest, pause * 2)
+                if rung:
+                    idle = False  # ask at once; if it was for nothing, say again that we wait
+                    continue
             idle = True
 
     async def _ask(self, limit: int, idle: bool, asked_at: float) -> int:
@@ -81,7 +86,7 @@ class Leasing:
             return 0
         if idle:
             # Before the dequeue: what is sent after it wakes us, what was sent before it is found by it.
-            await shift.lease.run(working.wait())
+            self._due = await shift.lease.run(working.wait())
         op = working.lease(
             limit, source.lease, self._channels, shift.name, endpoints=source.endpoints, loads=shift.loads
         )

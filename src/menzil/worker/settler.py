@@ -188,8 +188,9 @@ class Settler:
     def _after(self, sources: set[Source]) -> None:
         """What was settled may have made room here, or made something ready: the next of its ordering key."""
         self._shift.happened += 1
+        for source in self._shift.sources:
+            source.room.set()  # every source waits while too many outcomes do, also one that has none among them
         for source in sources:
-            source.room.set()
             source.bell.ring()
 
 

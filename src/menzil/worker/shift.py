@@ -116,7 +116,12 @@ class Shift:
     def look_dry(self) -> None:
         """Stop when there is nothing left to do: nothing to lease, nothing under way, nothing to settle."""
         swept = self._sweeping is None or self._sweeping.done()
-        if swept and not self.settler.count and all(leasing.dry for leasing in self._leasing):
+        if (
+            swept
+            and monotonic() >= self.suspects.back_at
+            and not self.settler.count
+            and all(leasing.dry for leasing in self._leasing)
+        ):
             self.stop()
 
     @property

@@ -114,6 +114,11 @@ class Source:
             if self.free():
                 self.room.set()
 
+    @property
+    def pace(self) -> float | None:
+        """Seconds that a delivery takes lately; None when there was none."""
+        return self._spent / self._done if self._done else None
+
     def forget_pace(self) -> None:
         """Lease nothing ahead until deliveries have shown how fast they are."""
         self._ahead, self._spent, self._done = 0, 0.0, 0.0

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 #: Seconds after which a suspect that is still being delivered is trusted enough to begin with another.
 TRUSTED = 5.0
-#: Seconds between the returns of those who go back.
-APART = 0.05
+#: Seconds between the returns of those who go back, a little more than a delivery takes: at least, and at most.
+SHORT, LONG = 0.03, 1.0
+#: Seconds until one that is due again is surely found.
+SOON = 0.5
 
 
 class Suspects:
@@ -32,6 +34,7 @@ class Suspects:
     def __init__(self, shift: Shift) -> None:
         self._shift = shift
         self._current: Held | None = None
+        self.back_at = 0.0  # when the last one that was sent away has had time to come back
 
     async def find(self, messages: list[Message]) -> set[int]:
         """Ask which of these are suspects."""
@@ -47,8 +50,9 @@ class Suspects:
         waiting = [message for message in messages if message.id in found]
         chosen = None if self._busy else waiting.pop(0)
         if waiting:
-            first = 1.0 if chosen is None else APART
-            items = [(message, Defer(first + APART * place)) for place, message in enumerate(waiting)]
+            apart = min(LONG, max(SHORT, 1.5 * (source.pace or 0)))
+            items = [(message, Defer(apart * place)) for place, message in enumerate(waiting, 1)]
+            self.back_at = monotonic() + apart * len(waiting) + SOON
             # Settled before the chosen one begins: should it be the guilty one, it finds nobody here.
             try:
                 answers = await self._shift.lease.run(consuming.defer_many(items))

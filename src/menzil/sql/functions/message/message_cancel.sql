@@ -52,6 +52,8 @@ begin
   update menzil.message m set due_at = v_now, next_retry_at = case when m.next_retry_at is not null then v_now end
     from moved v where m.id = v.id;
   if found then
+    -- Otherwise it would look as if it had been delivered before its time.
+    perform menzil._event('message.hurried', 'message', p_id::text, null, null);
     return true;
   end if;
   perform menzil._check_known(p_id);

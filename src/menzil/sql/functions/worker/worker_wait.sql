@@ -1,6 +1,7 @@
 -- A worker is about to wait: the next send wakes those who LISTEN on menzil_wake. Only a hint, one for all workers: so a
 -- busy queue sends no notification at all, and a send pays for one only when somebody waits.
--- Returns the seconds until something is known to be due (a schedule, a retry, a rest that ends, a lease), or null.
+-- Returns the seconds until something else is known to be due (a schedule, a retry, a rest that ends, a lease), or null.
+-- What is due already is for others: this worker has just looked.
 create or replace function menzil.worker_wait() returns double precision
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
@@ -12,10 +13,10 @@ begin
   if menzil._register('menzil.wanted') = 0 and (select s.notify from menzil.setting_value s) then
     perform setval('menzil.wanted', 1);
   end if;
-  v_due := least((select d.due_at from menzil.scheduled d where d.due_at > v_now - interval '2 s' order by d.due_at limit 1),
-                 (select b.unlock_at from menzil.lease_batch b where b.unlock_at > v_now - interval '2 s' order by b.unlock_at limit 1),
+  v_due := least((select d.due_at from menzil.scheduled d where d.due_at > v_now order by d.due_at limit 1),
+                 (select b.unlock_at from menzil.lease_batch b where b.unlock_at > v_now order by b.unlock_at limit 1),
                  (select min(l.next_at) from generate_series(0, 10) r(rank)
-                    cross join lateral (select l.next_at from menzil.lane l where l.rank = r.rank and l.next_at is not null
+                    cross join lateral (select l.next_at from menzil.lane l where l.rank = r.rank and l.next_at > v_now
                                          order by l.next_at limit 1) l));
   return greatest(extract(epoch from v_due - v_now), 0);
 end $$;
