@@ -36,9 +36,10 @@ lint: setup ## style, types and the walls between the rooms
 bench: setup ## measure the figures we publish, as ratios
 	$(BIN)/python -m bench
 
-torture: setup ## the long run: a crowd for a minute, and the model at length
+torture: setup ## the long run: a crowd for a minute, the model at length, and Spark on millions
 	MENZIL_CROWD_SECONDS=$(CROWD_SECONDS) $(BIN)/python -m pytest -q --timeout 7200 -n 0 tests/races/test_crowd.py $(PYTEST_ARGS)
 	MENZIL_MODEL_EXAMPLES=$(MODEL_EXAMPLES) $(BIN)/python -m pytest -q --timeout 7200 -n 0 tests/model $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q --timeout 7200 -n 0 -m torture tests/spark $(PYTEST_ARGS)
 
 up: setup ## start a PostgreSQL of your own
 	@$(BIN)/menzil pg start

@@ -15,7 +15,12 @@ from bench.crew import Crew
 from bench.server import circumstances, serve
 from bench.session import L_CLIENTS, Session
 
-SECTIONS = ("send", "batch", "drain", "depth", "held", "hot", "fair", "deliver", "noop", "wake", "memory")
+SECTIONS = (
+    "send", "batch", "drain", "depth", "held", "hot", "fair", "deliver", "noop", "wake", "memory",
+    "spark_read",
+    "spark_write",
+    "spark_export",
+)  # fmt: skip
 
 
 def arguments() -> argparse.Namespace:

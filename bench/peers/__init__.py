@@ -1,1 +1,1 @@
-"""Other queues on PostgreSQL, run as their documentation says to run them fast; installed for one run only."""
+"""Other queues on PostgreSQL, to compare with; installed for one run only."""

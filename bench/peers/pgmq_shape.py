@@ -1,7 +1,7 @@
-"""pgmq's shape: its tables and its algorithm as documented, without the extension, in statements as short as can be.
+"""pgmq's shape: tables and algorithm after pgmq, without the extension, in prepared statements of our own.
 
-A message is read by moving its visibility time into the future, and ends by being deleted or moved to the archive. The
-extension does the same in functions that build their statements anew for each call, so it is not faster than this.
+A message is read by moving its visibility time into the future, and ends by being deleted or moved to the archive. It
+stands for the shape only: the extension itself was not measured, and may be slower or faster.
 `python -m bench.peers.pgmq_shape delete|archive`, connected by the environment.
 """
 

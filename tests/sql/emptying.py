@@ -18,6 +18,12 @@ begin
   loop
     execute format('drop table menzil.%I', v_row.relname);
   end loop;
+  for v_row in
+    select c.relname from pg_class c where c.relnamespace = 'menzil'::regnamespace and c.relname ~ '^bulk_staging_'
+       and c.relkind = 'r'
+  loop
+    execute format('drop table menzil.%I', v_row.relname);
+  end loop;
   delete from menzil.archive_month
    where to_regclass(to_char(month_start at time zone 'UTC', '"menzil.archive"_YYYY_MM')) is null;
   for v_row in

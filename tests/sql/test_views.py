@@ -20,12 +20,16 @@ VIEWS = {
     "endpoints": "id name protocol config retry_policy enabled paused created_at updated_at",
     "channels": """id name is_endpoint enabled paused released max_concurrency max_size release_interval_ms
         release_count on_dead in_flight created_at updated_at""",
-    "event_log": "id event_type entity_type entity_id old_value new_value metadata created_at",
+    "event_log": "id event_type entity_type entity_id old_value new_value metadata created_at xid",
     "attempts": """message_id attempt channel outcome leased_at ended_at worker error response status_code
         duration_ms""",
     "settings": "name value default_value minimum maximum unit description",
     "schedules": """id name cron time_zone endpoint_name payload priority ordering_key expires_after headers
         metadata paused next_at last_slot_at last_message_id last_error created_at""",
+    "event_types": "name description schema created_at",
+    "subscriptions": "id event_type endpoint_name filter created_at",
+    "bulk_sends": "send_id state what opened_at touched_at committed_at row_count created_count first_id last_id",
+    "consumers": "name feed xid row_id started_at advanced_at behind_since",
 }
 
 

@@ -23,6 +23,7 @@ COMMANDS: dict[str, Place] = {
     "metrics": Place("menzil.cli.metrics:metrics", "Print the numbers of the queue."),
     "migrate": Place("menzil.cli.migrate:migrate", "Install menzil into a database, or bring it up to date."),
     "pg": Place("menzil.cli.pg:pg", "Start, stop and look at the embedded PostgreSQL."),
+    "pipeline": Place("menzil.cli.pipeline:pipeline", "Move many messages, and look at their history, with Spark."),
     "publish": Place("menzil.cli.pubsub:publish", "Send an event to everybody who has subscribed."),
     "replay": Place("menzil.cli.replay:replay", "Send ended messages once more."),
     "schedule": Place("menzil.cli.schedule:schedule", "Look at and change messages that repeat."),

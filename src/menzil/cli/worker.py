@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -50,7 +52,15 @@ def worker(app: str | None, dsn: str | None, processes: int, once: bool, **given
     if processes > 1:
         click.get_current_context().exit(asyncio.run(Family(_commands(processes, given["name"])).run()))
     _watch_lifeline()
+    _open_many()
     found.run(once=once)
+
+
+def _open_many() -> None:
+    """Each delivery under way is a connection; the soft limit of open files is often only 1024."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _find(app: str | None) -> Worker:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from menzil.maintain.attempts import ATTEMPTS
+from menzil.maintain.bulk_sends import BULK_SENDS
 from menzil.maintain.dead_letters import DEAD_LETTERS
 from menzil.maintain.event_log import EVENT_LOG
 from menzil.maintain.expiry import EXPIRY
@@ -25,6 +26,7 @@ JANITORS: tuple[Janitor, ...] = (
     LEFTOVERS,
     USED_KEYS,
     INBOX,
+    BULK_SENDS,
     DEAD_LETTERS,
     RETENTION,
     EVENT_LOG,

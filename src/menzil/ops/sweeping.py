@@ -46,6 +46,11 @@ def inbox(limit: int) -> Op[int]:
     return Op("select menzil.cleanup_inbox(%s::integer)", _limit(limit), op.integer)
 
 
+def bulk_sends(limit: int) -> Op[int]:
+    """menzil.reap_bulk_sends."""
+    return Op("select menzil.reap_bulk_sends(p_limit => %s::integer)", _limit(limit), op.integer)
+
+
 def workers(limit: int) -> Op[int]:
     """menzil.cleanup_workers."""
     return Op("select menzil.cleanup_workers(%s::integer)", _limit(limit), op.integer)

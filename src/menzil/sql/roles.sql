@@ -13,17 +13,21 @@ declare
                            "janitor_claim", "janitor_done",
                            "inbox_claim", "schedule_fire_due", "mark_expired_messages", "recover_stale_messages", "maintain_archive_partitions",
                            "archive_completed_messages", "cleanup_old_archive_partitions", "cleanup_dlq", "cleanup_event_log", "cleanup_attempts",
-                           "cleanup_used_keys", "cleanup_inbox", "cleanup_workers", "maintain", "setting", "schema_version", "cron_next", "cron_parse"],
+                           "cleanup_used_keys", "cleanup_inbox", "cleanup_workers", "reap_bulk_sends", "maintain",
+                           "setting", "schema_version", "cron_next", "cron_parse"],
     "menzil_monitor":     ["metrics", "health_check", "get_endpoint_health", "get_worker_status", "dlq_summary", "setting", "schema_version",
                            "cron_next", "cron_parse"],
     "menzil_pipeline":    ["send", "send_with_options", "send_batch", "send_batch_with_priority", "send_many", "message_create", "enable_fast_mode",
-                           "publish", "publish_batch", "validate_event", "schema_version"]}';
+                           "publish", "publish_batch", "validate_event", "schema_version", "bulk_open", "bulk_commit", "bulk_abort",
+                           "feed_position", "feed_lost", "feed_advance",
+                           "archive_months", "archive_fingerprint", "drop_exported_month"]}';
   v_views jsonb := '{
     "menzil_admin":    ["queue", "dlq", "archive", "endpoints", "channels", "event_log", "attempts", "settings", "schedules",
-                        "event_types", "subscriptions"],
+                        "event_types", "subscriptions", "bulk_sends", "consumers", "archive_default"],
     "menzil_worker":   ["channels", "endpoints", "settings"],
-    "menzil_monitor":  ["channels", "endpoints", "settings", "event_log", "event_types", "subscriptions"],
-    "menzil_pipeline": ["queue", "dlq", "archive", "attempts", "event_log", "event_types", "subscriptions"]}';
+    "menzil_monitor":  ["channels", "endpoints", "settings", "event_log", "event_types", "subscriptions", "consumers"],
+    "menzil_pipeline": ["queue", "dlq", "archive", "archive_default", "attempts", "event_log", "event_types", "subscriptions", "channels",
+                        "endpoints", "settings", "schedules", "bulk_sends", "consumers"]}';
 begin
   -- New functions are executable by PUBLIC unless taken away.
   for v_row in select p.oid::regprocedure as name from pg_proc p where p.pronamespace = 'menzil'::regnamespace loop

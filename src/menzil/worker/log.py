@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 
 LOGGER = logging.getLogger("menzil.worker")
+LOGGER.addHandler(logging.NullHandler())  # a program that embeds a worker decides what is shown
 
 #: Lines of one kind within one second; what comes beyond is summed up when the second is over.
 FLOOD = 20

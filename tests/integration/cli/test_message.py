@@ -24,7 +24,7 @@ def test_a_message_shows_its_whole_life(user: User, mq: Menzil) -> None:
     assert lines[1][2:4] == ["attempt", "1,"]
     found = user.reads("message", "show", sent)
     assert [attempt["outcome"] for attempt in found["attempts"]] == ["failed", "completed"]
-    assert found["attempts"][0]["error"] == "HTTP 503 Service Unavailable"
+    assert found["attempts"][0]["error"] == "[RETRYABLE] HTTP 503 Service Unavailable"
     assert found["attempts"][0]["worker"] == "w-1"
     assert (found["status"], found["headers"], found["payload"]) == ("completed", {"x-a": "1"}, {"a": "b"})
 

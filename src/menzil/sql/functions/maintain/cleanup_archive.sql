@@ -48,6 +48,8 @@ begin
   select c.reltuples::bigint into v_rows from pg_class c where c.oid = to_regclass('menzil.' || v_name);
   if v_rows is not null then
     execute format('lock table menzil.%I in access exclusive mode nowait', v_name);
+    execute format('select menzil._feed_dropped(''archive'', f.ended_xid, f.id) from (
+                      select a.ended_xid, a.id from menzil.%I a order by a.ended_xid desc, a.id desc limit 1) f', v_name);
     execute format('drop table menzil.%I', v_name);
     perform menzil._event('archive.dropped', 'archive', v_name, null, null, jsonb_build_object('about_messages', greatest(v_rows, 0)));
   end if;

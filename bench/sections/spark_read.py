@@ -1,0 +1,125 @@
+"""The archive into Spark, against two binary COPYs to nowhere; and how long the first result of a new session takes.
+
+A JDBC driver is not among the things pip installs, so there is no comparison with one.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import psutil
+
+from bench import usage
+from bench.readings import Reading, Series
+from bench.server import connected
+from bench.session import Session
+
+ROWS = {False: 2_000_000, True: 200_000}
+_MONTHS = ("2025-03-01 00:00Z", "2025-04-01 00:00Z")
+_FILL = """
+insert into menzil.archive (id, status, channel, endpoint_id, priority, num_attempts, retry_count, created_at,
+  first_leased_at, leased_at, ended_at, ended_xid, worker, payload, payload_hash, correlation_id, response)
+select g, 'completed', 'partner-' || g %% 20, 1, 0, 1, 0, at, at, at, at + interval '0.2 s', pg_current_xact_id(),
+       'worker-1', jsonb_build_object('order', g, 'customer', md5(g::text), 'lines', jsonb_build_array(g %% 9, 'book')),
+       md5(g::text), gen_random_uuid(), '{"status": 200, "duration_ms": 12.5}'
+  from generate_series(1, %(half)s::integer) g
+  cross join lateral (select %(month)s::timestamptz + g * interval '1 ms' as at) t"""
+_COPY = """copy (select * from menzil.archive where created_at >= '{0}' and created_at < '{0}'::timestamptz + '1 month')
+to stdout (format binary)"""
+_FIRST = """
+import psutil
+from bench import usage
+from menzil.spark import get_session
+spark = get_session(quick=True)
+assert spark.range(1000).selectExpr("sum(id)").collect()[0][0] == 499500
+print(usage.cpu(psutil.Process()), flush=True)
+"""
+
+
+def run(session: Session) -> None:
+    """Read and copy in turn; then start sessions."""
+    count = ROWS[session.quick]
+    dsn = session.server.database()
+    with connected(dsn) as conn:
+        session.say(f"fills the archive with {count:,} messages")
+        for month in _MONTHS:
+            conn.execute("select menzil._make_archive_month(%s)", (month,))
+            conn.execute(_FILL, {"half": count // 2, "month": month})
+        conn.execute("vacuum analyze menzil.archive")
+        reading(session, dsn, count, usage.server_process(conn))
+    starting(session)
+
+
+def reading(session: Session, dsn: str, count: int, server: psutil.Process | None) -> None:
+    """All columns of all rows, into a sink that throws them away."""
+    from menzil.spark import get_session, read
+
+    spark = get_session("bench read", "local[2]", conf={"spark.driver.memory": "1g"})
+    series = Series()
+
+    def through_spark() -> None:
+        read(spark, dsn).write.format("noop").mode("overwrite").save()
+
+    try:
+        read(spark, dsn, "channels").count()  # Python workers are up
+        for _ in session.repeat():
+            base = timed(lambda: copy_twice(dsn), count, server)
+            series.add(timed(through_spark, count, server), base)
+    finally:
+        spark.stop()
+    session.figure(
+        f"Spark read of {count:,} archived messages / two binary COPYs",
+        series.ratios(),
+        at_least=0.55,
+        beside=series.company("read rows/s", "COPY rows/s"),
+    )
+
+
+def copy_twice(dsn: str) -> None:
+    """A connection for each month, both at once, nothing kept."""
+
+    def copy(month: str) -> None:
+        with connected(dsn) as conn, conn.cursor().copy(_COPY.format(month).encode()) as stream:
+            for _ in stream:
+                pass
+
+    threads = [threading.Thread(target=copy, args=(month,)) for month in _MONTHS]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def timed(work: Callable[[], None], count: int, server: psutil.Process | None) -> Reading:
+    """Rows per second, and microseconds of processor time per row: ours, Spark's and the server's."""
+    everyone = (psutil.Process(), server)
+    spent = sum(map(usage.cpu, everyone))
+    began = time.monotonic()
+    work()
+    seconds = time.monotonic() - began
+    return Reading(count / seconds, (sum(map(usage.cpu, everyone)) - spent) * 1e6 / count)
+
+
+def starting(session: Session) -> None:
+    """A new process each time, after one that filled the cache."""
+    walls: list[float] = []
+    cpus: list[float] = []
+    for number in range(session.repeats + 2):
+        began = time.monotonic()
+        with subprocess.Popen([sys.executable, "-c", _FIRST], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            seconds = time.monotonic() - began
+            process.stdout.read()  # until the JVM is gone too: the first one writes its archive as it ends
+        if number >= 2:  # the first fills the cache, the second takes it over
+            walls.append(seconds)
+            cpus.append(float(said))
+        else:
+            time.sleep(2)
+    session.figure(
+        "first result of a new Spark session, warm cache", walls, at_most=6.0, unit="s", beside={"CPU s": cpus}
+    )

@@ -1,0 +1,112 @@
+"""`menzil pipeline export`: the archive goes to a lake."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from menzil.cli import given
+from menzil.cli.lazy import SOMETHING_TO_FIX
+from menzil.cli.pipeline.options import Workshop, pipeline_options, workshop
+from menzil.cli.pipeline.watch import watching
+from menzil.cli.plan import carry_out, yes_option
+from menzil.cli.show import count, document, say
+from menzil.model.errors import UsageError
+from menzil.ops import lake as ops
+
+if TYPE_CHECKING:
+    from menzil.spark.jobs.export import ExportReport
+
+#: What the database answers when it is asked to let a month go, for people.
+_ANSWERS = {
+    "dropped": "dropped from the database",
+    "absent": "left the database before",
+    "open": "stays in the database: it can still grow",
+    "changed": "stays in the database: messages ended meanwhile, the next run takes them",
+    "busy": "stays in the database: somebody reads it, the next run tries again",
+}
+
+
+@click.command()
+@click.option("--lake", required=True, metavar="DIR", help="A directory, or a URL that Hadoop knows.")
+@click.option("--until", type=given.when, metavar="TIME", help="Only months that end by then.")
+@click.option("--drop", is_flag=True, help="Drop months from the database that lie verified in the lake.")
+@click.option("--run-id", metavar="ID", help="The same id again exports nothing again.")
+@click.option("--compact", is_flag=True, help="Afterwards make few large files of many small ones.")
+@click.option("--verify", is_flag=True, help="Export nothing; compare lake, manifests and database.")
+@yes_option
+@pipeline_options
+def export(
+    dsn: str | None,
+    master: str | None,
+    lake: str,
+    until: datetime | timedelta | None,
+    drop: bool,
+    run_id: str | None,
+    compact: bool,
+    verify: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Bring what is new in the archive to a lake: Parquet files by month and endpoint, and manifests that name them.
+
+    What was written is read back and compared with the database before it counts. With --drop, months that are over
+    and lie whole in the lake leave the database; without it, nothing there changes.
+
+    TIME is ISO 8601, in UTC unless it says otherwise, or a distance from now: -30d, now.
+    """
+    if verify and (drop or compact):
+        raise UsageError("--verify only looks.", hint="run it without --drop and --compact")
+    with workshop(dsn, master) as shop, watching(shop, as_json=as_json):
+        if verify:
+            _verify(shop, lake, as_json)
+            return
+        end = shop.db.moment(until)
+        months = [
+            {"month": f"{each.starts_at:%Y-%m}", "open": each.is_open}
+            for each in shop.db.run(ops.archive_months())
+            if end is None or (each.starts_at + timedelta(days=32)).replace(day=1) <= end
+        ]
+        over = sum(not month["open"] for month in months)
+        sentences = [f"Exports what is new of {count(len(months), 'month')} to {lake}."]
+        if drop:
+            sentences.append(f"Drops {count(over, 'month')} from the database, once verified; open ones stay.")
+
+        def act() -> dict[str, object]:
+            from menzil.spark.jobs.export import export as job  # only now: importing Spark takes a while
+
+            report = job(shop.spark, shop.dsn, lake, until=end, drop=drop, run_id=run_id)
+            done: dict[str, object] = asdict(report) if as_json else {"messages": report.rows}
+            if compact:
+                from menzil.spark.lake import compact as rewrite
+
+                done |= {"compacted": asdict(rewrite(shop.spark, lake))} if as_json else {}
+            if not as_json:
+                _tell(report)
+            return done
+
+        carry_out(sentences, {"lake": lake, "months": months, "drop": drop}, act, yes=yes, as_json=as_json)
+
+
+def _tell(report: ExportReport) -> None:
+    for month in report.months:
+        fate = "" if month.drop is None else f"; {_ANSWERS[month.drop]}"
+        say(f"{month.month}: {count(month.rows, 'message')} in {count(month.files, 'file')}{fate}")
+
+
+def _verify(shop: Workshop, lake: str, as_json: bool) -> None:
+    from menzil.spark.lake import verify
+
+    report = verify(lake, shop.dsn, spark=shop.spark)
+    if as_json:
+        document(asdict(report))
+    else:
+        for problem in report.problems:
+            click.echo(problem)
+        found = count(len(report.problems), "problem")
+        say(f"{count(report.rows, 'message')} in {count(report.files, 'file')}, {found}.")
+    if not report.ok:
+        raise SystemExit(SOMETHING_TO_FIX)

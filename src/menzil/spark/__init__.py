@@ -1,0 +1,8 @@
+"""Spark: sessions that work, the data source, and the jobs of the pipeline. Needs `pip install 'menzil[spark]'`."""
+
+from __future__ import annotations
+
+from menzil.spark.read import read, relations
+from menzil.spark.session import explain, get_session
+
+__all__ = ["explain", "get_session", "read", "relations"]

@@ -1,0 +1,1 @@
+"""The checks, one family per file; each takes slim messages and returns violations. All of it runs in tasks."""

@@ -1,0 +1,81 @@
+"""Concurrency and rate of channels: sweeps over the leases of those that have limits."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from menzil.spark.jobs.audit.found import sentence, violations
+from menzil.spark.jobs.audit.limits import at_time
+
+MICROSECONDS = 1000
+
+
+def concurrency(leases: DataFrame, spans: DataFrame, live: DataFrame | None) -> DataFrame:
+    """Leases granted although the channel was full.
+
+    Only grants are judged: a limit that is lowered does not take back what is in flight. A lease that ends in the very
+    microsecond of another's grant makes room for it.
+    """
+    limited = F.broadcast(spans.where("max_concurrency is not null").select("channel").distinct())
+    leases = leases.select("id", "channel", "endpoint_id", "leased_at", "ended_at").join(
+        limited, "channel", "left_semi"
+    )
+    if live is not None:
+        begun = live.where("processing_started_at is not null").join(limited, "channel", "left_semi")
+        ids = leases.groupBy("channel").agg(F.max("endpoint_id").alias("endpoint_id"))
+        leases = leases.unionByName(
+            begun.join(ids, "channel").select(
+                F.col("id").cast("bigint").alias("id"), "channel", "endpoint_id",
+                F.col("processing_started_at").alias("leased_at"), F.lit(None).cast("timestamp").alias("ended_at"),
+            )
+        )  # fmt: skip
+    steps = leases.select(
+        "id", "channel", "endpoint_id", "leased_at",
+        F.explode(F.array(
+            F.struct(F.col("leased_at").alias("at"), F.lit(1).alias("step")),
+            F.struct(F.col("ended_at").alias("at"), F.lit(-1).alias("step")),
+        )).alias("s"),
+    ).where("s.at is not null")  # fmt: skip
+    in_order = (
+        Window.partitionBy("endpoint_id").orderBy("s.at", "s.step", "id").rowsBetween(Window.unboundedPreceding, 0)
+    )
+    swept = steps.select("*", F.sum("s.step").over(in_order).alias("in_flight")).where("s.step = 1")
+    full = at_time(swept.drop("s"), spans).where("in_flight > max_concurrency")
+    return violations(
+        full,
+        "concurrency",
+        at=F.col("leased_at"),
+        detail=sentence(F.col("in_flight"), " in flight with this one, the limit was ", F.col("max_concurrency")),
+    )
+
+
+def rate(leases: DataFrame, spans: DataFrame) -> DataFrame:
+    """Leases that came too soon after the one `release_count` places before: the windows slide, none is too full."""
+    rated = F.broadcast(spans.where("release_interval_ms > 0").select("channel").distinct())
+    granted = leases.select("id", "channel", "endpoint_id", "leased_at").join(rated, "channel", "left_semi")
+    in_order = Window.partitionBy("endpoint_id").orderBy("leased_at", "id")
+    numbered = granted.withColumn("n", F.row_number().over(in_order))
+    judged = at_time(numbered, spans.where("release_interval_ms > 0")).withColumn(
+        "n_before", F.expr("n - release_count")
+    )
+    before = numbered.select(
+        "endpoint_id",
+        F.col("n").alias("n_before"),
+        F.col("leased_at").alias("before_at"),
+        F.col("id").alias("before_id"),
+    )
+    apart = F.unix_micros("leased_at") - F.unix_micros("before_at")
+    over = judged.join(before, ["endpoint_id", "n_before"]).where(
+        (apart < F.col("release_interval_ms") * MICROSECONDS) & (F.col("before_at") >= F.col("rate_since"))
+    )
+    return violations(
+        over,
+        "rate",
+        at=F.col("leased_at"),
+        other=F.col("before_id"),
+        detail=sentence(
+            "number ", F.col("release_count") + 1, " within ", F.round(apart / MICROSECONDS, 3), " ms, the limit was ",
+            F.col("release_count"), " in ", F.col("release_interval_ms"), " ms",
+        ),
+    )  # fmt: skip

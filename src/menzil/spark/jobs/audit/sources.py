@@ -1,0 +1,116 @@
+"""Where the history of an audit or a report comes from: a lake, a database, or both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import psycopg
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from menzil.model.errors import UsageError
+from menzil.ops import looking, upkeep
+from menzil.ops.run import run
+from menzil.spark.jobs.audit.history import History
+from menzil.spark.lake.read import read as read_lake
+from menzil.spark.read import read
+
+#: Of menzil.archive, what an audit and a report read: no bodies.
+COLUMNS = (
+    "id", "status", "channel", "endpoint_id", "priority", "num_attempts", "retry_count", "created_at", "scheduled_at",
+    "expires_at", "first_leased_at", "leased_at", "ended_at", "worker", "ordering_key", "last_error", "redrive_of",
+    "replay_of",
+)  # fmt: skip
+TRY = ("attempt", "outcome", "leased_at", "ended_at", "worker", "error", "status_code", "duration_ms")
+
+
+def messages_of(spark: SparkSession, lake: str | None, dsn: str | None) -> DataFrame:
+    """Ended messages with their attempts. With both, the lake is completed by what was not exported yet."""
+    if lake is None and dsn is None:
+        raise UsageError("No history was named.", hint="give a lake, a database, or both")
+    ended = None if dsn is None else live_messages(spark, dsn)
+    if lake is None:
+        assert ended is not None
+        return ended
+    kept = read_lake(spark, lake).select(*COLUMNS, _lean("attempts"))
+    return kept if ended is None else kept.unionByName(ended.join(kept.select("id"), "id", "left_anti"))
+
+
+def _lean(column: str) -> Column:
+    """Attempts with the same fields whatever the source has beyond them."""
+    return F.transform(column, lambda t: F.struct(*(t[name].alias(name) for name in TRY))).alias("attempts")
+
+
+def live_messages(spark: SparkSession, dsn: str) -> DataFrame:
+    """The archive of a database. A successful try is in the archive row; only other tries are looked up."""
+    ended = read(spark, dsn, "archive", columns=COLUMNS)
+    tries = (
+        read(spark, dsn, "attempts", columns=("message_id", *TRY))
+        .where("outcome <> 'completed'")
+        .groupBy(F.col("message_id").alias("id"))
+        .agg(F.array_sort(F.collect_list(F.struct(*TRY))).alias("attempts"))
+    )
+    return ended.join(tries, "id", "left")
+
+
+def read_ledger(spark: SparkSession, path: str) -> DataFrame:
+    """Acknowledged ids from Parquet, JSON lines or CSV with a header: column id, and acknowledged_at if it is there."""
+    kind = path.rstrip("/").rsplit(".", 1)[-1].lower()
+    if kind == "csv":
+        frame = spark.read.option("header", True).csv(path)
+    else:
+        frame = spark.read.json(path) if kind in ("json", "jsonl", "ndjson") else spark.read.parquet(path)
+    if "id" not in frame.columns:
+        raise UsageError("The ledger has no column id.", hint=f"it has {', '.join(frame.columns) or 'none'}")
+    told = [F.col("acknowledged_at").cast("timestamp")] if "acknowledged_at" in frame.columns else []
+    return frame.select(F.col("id").cast("bigint").alias("id"), *told)
+
+
+@contextmanager
+def opened(
+    spark: SparkSession, lake: str | None, dsn: str | None, ledger: str | None, commit_slack: float
+) -> Iterator[History]:
+    """The history of these sources, for as long as the audit runs. Driver.
+
+    The queue is read and kept before the archive is: what ends in between is in both, never in neither.
+    """
+    slack = timedelta(seconds=commit_slack)
+    acknowledged = read_ledger(spark, os.fspath(ledger)) if ledger else None
+    if dsn is None:
+        yield History(messages_of(spark, lake, None), ledger=acknowledged, commit_slack=slack)
+        return
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        live_at = run(conn, looking.now())
+        max_retries = int(run(conn, upkeep.setting("default_max_retries")))
+        archives = run(conn, upkeep.setting("archive_completed")) == "true"
+    live = read(spark, dsn, "queue", columns=("id", "channel", "processing_started_at")).persist(StorageLevel.DISK_ONLY)
+    events = read(
+        spark,
+        dsn,
+        "event_log",
+        columns=("id", "event_type", "entity_type", "entity_id", "old_value", "new_value", "created_at"),
+    ).persist(StorageLevel.DISK_ONLY)
+    try:
+        live.count()
+        switched = "event_type = 'setting.changed' and entity_id = 'archive_completed'"
+        yield History(
+            messages_of(spark, lake, dsn),
+            events=events,
+            live=live,
+            channels=read(spark, dsn, "channels"),
+            policies=read(spark, dsn, "endpoints", columns=("name", "retry_policy")).select(
+                "name", F.get_json_object("retry_policy", "$.max_retries").cast("bigint").alias("max_retries")
+            ),
+            ledger=acknowledged,
+            max_retries=max_retries,
+            live_at=live_at,
+            commit_slack=slack,
+            keeps_completed=archives and events.where(switched).isEmpty(),
+        )
+    finally:
+        live.unpersist()
+        events.unpersist()

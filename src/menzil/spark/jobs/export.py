@@ -1,0 +1,162 @@
+"""export: the archive goes to a lake, month by month, and only what is proved to lie there may leave the database.
+
+Of each month the ends that are new are read (by the ids of their transactions, below the oldest that still runs),
+written to a place of work, read back and compared with PostgreSQL, and published. Interrupted anywhere, the next run
+goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from menzil.model.errors import UsageError
+from menzil.ops import lake as ops
+from menzil.ops.run import run as ask
+from menzil.spark.jobs.export_drop import drop_month
+from menzil.spark.jobs.export_rows import rows
+from menzil.spark.lake import layout
+from menzil.spark.lake.errors import LakeBusyError
+from menzil.spark.lake.fingerprint import Fingerprint
+from menzil.spark.lake.manifest import Manifest, Slice
+from menzil.spark.lake.publish import finish, load, now, put, recover
+from menzil.spark.lake.storage import Storage, open_storage
+from menzil.spark.lake.write import ready, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Told at each step: its name (read, write, verify, move, publish, drop, done), the month, and how many messages.
+Progress = Callable[[str, str, int], None]
+
+#: Seconds to wait for another export, which may be one that was killed and whose connection is not closed yet.
+PATIENCE = 30.0
+
+
+@dataclass(frozen=True)
+class MonthReport:
+    """What became of a month: `rows` new ones; `drop` is what the database answered, None when it was not asked."""
+
+    month: str
+    rows: int
+    files: int
+    size: int
+    is_open: bool
+    drop: str | None = None
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """What a run did; months with nothing new are not in it, unless they were to be dropped."""
+
+    run_id: str
+    lake: str
+    months: tuple[MonthReport, ...]
+    seconds: float
+
+    @property
+    def rows(self) -> int:
+        """Exported by this call."""
+        return sum(each.rows for each in self.months)
+
+    @property
+    def dropped(self) -> list[str]:
+        """Months that left the database."""
+        return [each.month for each in self.months if each.drop == "dropped"]
+
+
+def export(
+    spark: SparkSession,
+    dsn: str,
+    lake: str | os.PathLike[str],
+    *,
+    until: datetime | None = None,
+    drop: bool = False,
+    run_id: str | None = None,
+    months: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> ExportReport:
+    """Export what is new. Driver; one at a time per lake.
+
+    `until` leaves out months that end after it, `months` ("2026-03") all others. With `drop` a month whose every
+    message lies verified in the lake leaves the database, unless it can still grow. A run id that is done exports
+    nothing again.
+    """
+    began = time.monotonic()
+    if until is not None and until.tzinfo is None:
+        raise UsageError("until has no time zone.", hint="use datetime.now(timezone.utc)")
+    tell = progress or (lambda _step, _month, _rows: None)
+    storage = open_storage(lake, spark)
+    run = run_id or f"export-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+    with _alone(dsn, storage) as conn:
+        recover(storage, run)
+        finished = ("run", run, None) in load(storage).steps
+        reports = []
+        for found in ask(conn, ops.archive_months()):
+            month = layout.month_label(found.starts_at)
+            if (months is not None and month not in months) or (until is not None and layout.month_end(month) > until):
+                continue
+            report = MonthReport(month, 0, 0, 0, found.is_open)
+            if not finished:
+                report = _export_month(spark, conn, dsn, storage, run, report, tell)
+            if drop and not found.is_open:
+                answer = drop_month(spark, conn, storage, month)
+                report = replace(report, drop=answer)
+                tell("drop", month, report.rows)
+            if report.rows or report.drop:
+                reports.append(report)
+        if not finished and (run_id is not None or reports):
+            put(storage, Manifest("run", run, None, now()))
+    tell("done", "", sum(each.rows for each in reports))
+    return ExportReport(run, storage.root, tuple(reports), time.monotonic() - began)
+
+
+def _export_month(
+    spark: SparkSession,
+    conn: psycopg.Connection[Any],
+    dsn: str,
+    storage: Storage,
+    run: str,
+    report: MonthReport,
+    tell: Progress,
+) -> MonthReport:
+    month, state = report.month, load(storage)
+    if ("export", run, month) in state.steps:
+        return report
+    start, until = state.watermark(month), int(ask(conn, ops.settled_before()))
+    if until <= start:
+        return report
+    tell("read", month, 0)
+    archive = ask(conn, ops.archive_fingerprint(layout.month_start(month), str(start), str(until)))
+    expected = Fingerprint.of_archive(archive)
+    if not expected.rows:
+        return report
+    tell("write", month, expected.rows)
+    place = layout.work(run, month)
+    write(storage, rows(spark, dsn, month, start, until, archive.failed_attempt_count), place)
+    tell("verify", month, expected.rows)
+    part = Slice(run, month, start, until, expected)
+    place, files = ready(spark, storage, "export", run, month, expected, part=part)
+    tell("prepare", month, expected.rows)
+    if not finish(storage, place, lambda step: tell(step, month, expected.rows)):
+        raise LakeBusyError(f"Somebody else exported {month} to the same lake.")
+    return replace(report, rows=expected.rows, files=len(files), size=sum(file.size for file in files))
+
+
+@contextmanager
+def _alone(dsn: str, storage: Storage) -> Iterator[psycopg.Connection[Any]]:
+    """A connection that holds the lock of this lake."""
+    with psycopg.connect(dsn, autocommit=True, application_name="menzil export") as conn:
+        deadline = time.monotonic() + PATIENCE
+        while not ask(conn, ops.try_lake_lock(storage.root)):
+            if time.monotonic() > deadline:
+                raise LakeBusyError("Another export to this lake is at work.")
+            time.sleep(0.2)
+        yield conn

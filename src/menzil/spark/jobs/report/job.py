@@ -1,0 +1,156 @@
+"""The report: run the frames, keep the small results, write the page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from menzil.spark.jobs.audit.sources import messages_of
+from menzil.spark.jobs.report import frames
+from menzil.spark.jobs.report.figures import Figures, Row, Slo
+from menzil.spark.jobs.report.page import page
+from menzil.spark.read import read
+
+Progress = Callable[[str], None]
+
+#: What the driver ever holds.
+ENDPOINTS, ERRORS, INCIDENTS, LEADERS, BUCKETS = 40, 25, 100, 8, 180
+#: A leader of "slowest" must have this many messages: one slow one is no slow endpoint.
+ENOUGH = 20
+#: Lengths a bucket may have, in seconds.
+WIDTHS = (1, 5, 15, 60, 300, 900, 3600, 10_800, 21_600, 86_400, 604_800, 2_419_200, 29_030_400)
+
+
+def report(
+    spark: SparkSession,
+    lake: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    dsn: str | None = None,
+    slo: Slo | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    progress: Progress | None = None,
+) -> Figures:
+    """Report on a lake, a database or both, and write the page to `out` if it is given. Driver."""
+    messages = messages_of(spark, lake, dsn)
+    events = None
+    if dsn is not None:
+        events = read(spark, dsn, "event_log", columns=("id", "event_type", "entity_id", "created_at"))
+    names = [name for name, given in (("the lake", lake), ("the live database", dsn)) if given is not None]
+    source = " and ".join(names) + (f" {Path(lake).name}" if lake and not dsn else "")
+    made = figures_of(messages, events, source=source, slo=slo, start=start, end=end, progress=progress)
+    if out is not None:
+        Path(out).write_text(page(made), encoding="utf-8")
+    return made
+
+
+def figures_of(
+    messages: DataFrame,
+    events: DataFrame | None = None,
+    *,
+    source: str,
+    slo: Slo | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    progress: Progress | None = None,
+) -> Figures:
+    """The figures of these frames. Driver, once; it collects aggregates of bounded size only."""
+    tell, goal = progress or (lambda _: None), slo or Slo()
+    tell("Reading the history")
+    frame = frames.prepared(_between(messages, start, end)).persist(StorageLevel.DISK_ONLY)
+    try:
+        span = [
+            F.min("created_at").alias("first_at"),
+            F.max("ended_at").alias("last_at"),
+            F.max("created_at").alias("newest_at"),
+        ]
+        total = frame.agg(*frames.measures(goal.seconds), *span).collect()[0].asDict()
+        if not total["sent"]:
+            return Figures(source, datetime.now(UTC), goal, WIDTHS[0], total)
+        width = bucket_width((total["newest_at"] - total["first_at"]).total_seconds())
+        tell(f"Counting {total['sent']:,} messages")
+        per_endpoint = frames.by(frame, goal.seconds, "channel").persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            busiest = _top(per_endpoint, F.desc("sent"), ENDPOINTS)
+            enough = per_endpoint.where(F.col("sent") >= min(ENOUGH, total["sent"]))
+            slowest = _top(enough.where("completed > 0"), F.element_at("delivered_s", 3).desc(), LEADERS)
+            noisiest = _top(
+                per_endpoint.where("tries > completed"), (F.col("tries") - F.col("completed")).desc(), LEADERS
+            )
+            endpoint_count = per_endpoint.count()
+        finally:
+            per_endpoint.unpersist()
+        series: dict[str, list[Row]] = {row["channel"]: [] for row in busiest}
+        chosen = frame.where(F.col("channel").isin(list(series)))
+        for row in frames.volumes(chosen, width).orderBy("bucket").collect():
+            series[row["channel"]].append(row.asDict())
+        tell("Sorting dead letters")
+        letters = frames.dead_letters(frame).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            errors = _top(letters, F.desc("messages"), ERRORS)
+            error_count = letters.count()
+        finally:
+            letters.unpersist()
+        incidents, incident_count = _incidents(events, total)
+        return Figures(
+            source=source,
+            made_at=datetime.now(UTC),
+            slo=goal,
+            width=width,
+            total=total,
+            times=_rows(frames.by(frame, goal.seconds, frames.bucket(width)).orderBy("bucket")),
+            endpoints=busiest,
+            endpoint_count=endpoint_count,
+            series=series,
+            slowest=slowest,
+            noisiest=noisiest,
+            hours=_rows(frames.hours(frame)),
+            retries=_rows(frames.retries(frame).orderBy("tries")),
+            errors=errors,
+            error_count=error_count,
+            incidents=incidents,
+            incident_count=incident_count,
+        )
+    finally:
+        frame.unpersist()
+
+
+def bucket_width(seconds: float) -> int:
+    """The shortest bucket that keeps the number of buckets readable."""
+    return next((width for width in WIDTHS if seconds / width <= BUCKETS), WIDTHS[-1])
+
+
+def _between(messages: DataFrame, start: datetime | None, end: datetime | None) -> DataFrame:
+    if start is not None:
+        messages = messages.where(F.col("created_at") >= F.lit(start))
+    return messages if end is None else messages.where(F.col("created_at") < F.lit(end))
+
+
+def _incidents(events: DataFrame | None, total: Row) -> tuple[list[Row], int | None]:
+    if events is None:
+        return [], None
+    inside = frames.incidents(events).where(
+        (F.col("opened_at") <= F.lit(total["last_at"]))
+        & (F.col("closed_at").isNull() | (F.col("closed_at") >= F.lit(total["first_at"])))
+    )
+    inside = inside.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        return _top(inside, F.desc("opened_at"), INCIDENTS), inside.count()
+    finally:
+        inside.unpersist()
+
+
+def _top(frame: DataFrame, order: Any, number: int) -> list[Row]:
+    return _rows(frame.orderBy(order).limit(number))
+
+
+def _rows(frame: DataFrame) -> list[Row]:
+    return [row.asDict(recursive=True) for row in frame.collect()]

@@ -1,0 +1,29 @@
+"""What can be wrong with a lake.
+
+::
+
+    MenzilError
+    └── LakeError
+        ├── LakeDamagedError       files and manifests, or lake and database, do not say the same
+        └── LakeBusyError          somebody else works on it
+"""
+
+from __future__ import annotations
+
+from menzil.model.errors import MenzilError
+
+
+class LakeError(MenzilError):
+    """The base of them."""
+
+
+class LakeDamagedError(LakeError):
+    """Nothing was published and nothing dropped."""
+
+    default_hint = "nothing was dropped; `menzil pipeline export --verify` lists what is wrong"
+
+
+class LakeBusyError(LakeError):
+    """One at a time."""
+
+    default_hint = "try again when the other one is done"

@@ -1,0 +1,103 @@
+"""Write rows to the place of work, read the files back, and prepare the step that publishes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from menzil.spark.lake import layout, schema
+from menzil.spark.lake.errors import LakeDamagedError
+from menzil.spark.lake.fingerprint import Fingerprint, of_files
+from menzil.spark.lake.manifest import File, Manifest, Slice
+from menzil.spark.lake.publish import now, prepare
+from menzil.spark.lake.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Rows of a file, and bytes of a row group before compression: what one task keeps in memory.
+ROWS = 1_000_000
+ROW_GROUP = 32 << 20
+
+
+def write(storage: Storage, frame: DataFrame, place: str) -> None:
+    """Spark writes the rows below `place`, a directory per endpoint. Rows of one endpoint lie together and in order.
+
+    The rebalance gathers the rows of an endpoint and splits what gets too large, so that neither a thousand small
+    endpoints nor one large one makes a bad set of files.
+    """
+    storage.remove(place)
+    with _microseconds(frame.sparkSession):
+        (
+            frame.hint("rebalance", "endpoint")
+            .sortWithinPartitions("endpoint", "created_at", "id")
+            .write.partitionBy("endpoint")
+            .option("compression", "zstd")
+            .option("parquet.block.size", ROW_GROUP)
+            .option("maxRecordsPerFile", ROWS)
+            .parquet(f"{storage.root}/{place}/rows")
+        )
+
+
+@contextmanager
+def _microseconds(spark: SparkSession) -> Iterator[None]:
+    """Times as the 64-bit microseconds that every reader knows; Spark's own default is a type of its own."""
+    name = "spark.sql.parquet.outputTimestampType"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "TIMESTAMP_MICROS")
+    try:
+        yield
+    finally:
+        spark.conf.set(name, str(before))
+
+
+def examine(
+    spark: SparkSession, storage: Storage, place: str, run: str, month: str, columns: dict[str, str]
+) -> tuple[list[str], list[File]]:
+    """Read back what lies there: the paths as written, and the files as they will be published."""
+    written = [found for found in storage.list(f"{place}/rows") if found.path.endswith(".parquet")]
+    if not written:
+        return [], []
+    rows = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+    fingerprints = of_files(spark.read.schema(rows).parquet(f"{storage.root}/{place}/rows"), depth=2)
+    sources, files = [], []
+    for number, found in enumerate(written):
+        endpoint, name = found.path.split("/")[-2:]
+        endpoint = endpoint.removeprefix("endpoint=")
+        path = f"{layout.partition(month, endpoint)}/{layout.file_name(run, month, number)}"
+        part = fingerprints.get(f"endpoint={endpoint}/{name}", Fingerprint())
+        sources.append(found.path)
+        files.append(File(path, month, endpoint, found.size, part))
+    return sources, files
+
+
+def ready(
+    spark: SparkSession,
+    storage: Storage,
+    kind: str,
+    run: str,
+    month: str,
+    expected: Fingerprint,
+    *,
+    replaces: tuple[str, ...] = (),
+    part: Slice | None = None,
+    columns: dict[str, str] = schema.COLUMNS,
+) -> tuple[str, list[File]]:
+    """Verify what was written against what it must be, and leave the note. Nothing is prepared that differs."""
+    sources, files = examine(spark, storage, layout.work(run, month), run, month, columns)
+    found = Fingerprint.total(file.fingerprint for file in files)
+    if found != expected:
+        raise LakeDamagedError(
+            f"The files written for {month} do not hold what they should: {difference(expected, found)}.",
+            hint="nothing was published or dropped; run it again, and if it stays so, look for a failing disk",
+        )
+    manifest = Manifest(kind, run, month, now(), tuple(files), replaces, part, columns)
+    return prepare(storage, manifest, sources), files
+
+
+def difference(expected: Fingerprint, found: Fingerprint) -> str:
+    """What differs, the first of what people understand."""
+    names = [name for name in vars(expected) if getattr(expected, name) != getattr(found, name)]
+    name = names[0] if names else "nothing"
+    return f"{name} is {getattr(found, name, None)}, not {getattr(expected, name, None)}"

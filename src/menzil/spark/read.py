@@ -1,0 +1,65 @@
+"""Read a relation with the columns one wants: Spark does not tell a Python source which columns it needs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from menzil.model.errors import UsageError
+from menzil.spark.source.relations import RELATIONS, relation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def relations() -> list[str]:
+    """What can be read."""
+    return list(RELATIONS)
+
+
+def read(
+    spark: SparkSession,
+    dsn: str | None = None,
+    table: str = "archive",
+    *,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    **options: Any,
+) -> DataFrame:
+    """The relation as a DataFrame. Driver; nothing is read yet.
+
+    `where` is a Spark SQL condition and may use columns that are not in `columns`. Other options are the source's:
+    numPartitions, snapshot, batchBytes.
+    """
+    dsn = dsn or os.environ.get("MENZIL_DSN")
+    if not dsn:
+        raise UsageError("No database was named.", hint="give a dsn, or set MENZIL_DSN")
+    found = relation(table)
+    ensure_source(spark)
+    reader = spark.read.format("menzil").option("dsn", dsn).option("table", table)
+    for name, value in options.items():
+        reader = reader.option(name, str(value))
+    if columns is None:
+        frame = reader.schema(found.ddl).load()
+        return frame.where(where) if where else frame
+    if not where:
+        return reader.schema(found.chosen(columns)).load()
+    asked = _mentioned(where, found.ddl)
+    more = [name for name in asked if name not in columns]
+    return reader.schema(found.chosen([*columns, *more])).load().where(where).select(*columns)
+
+
+def ensure_source(spark: SparkSession) -> None:
+    """Register the source where Spark did not find it by itself: a session that was there before the installation."""
+    from menzil.spark.source import MenzilDataSource
+
+    spark.dataSource.register(MenzilDataSource)
+
+
+def _mentioned(where: str, ddl: str) -> list[str]:
+    """The columns a condition may use. A name inside a text is one column too many, and never one too few."""
+    names = [column.split()[0] for column in ddl.split(", ")]
+    words = {word.lower() for word in re.findall(r"\w+", where)}
+    return [name for name in names if name in words]

@@ -1,0 +1,56 @@
+"""What a session of ours is set to, on a laptop and on a cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+#: Names of options and settings whose values nobody may see: in plans, the UI, event logs.
+SECRET_NAMES = "(?i)secret|password|passwd|token|access.?key|credential|dsn|conninfo"
+
+_ALWAYS = {
+    # What is compared with PostgreSQL must not depend on where the laptop stands.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Off by default in Spark, and then every reader that takes filters is refused.
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.redaction.regex": SECRET_NAMES,
+    "spark.sql.redaction.options.regex": f"{SECRET_NAMES}|url",
+    "spark.ui.showConsoleProgress": "false",  # ours says how far in fewer words
+    "spark.ui.enabled": "false",
+}
+_LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+    # A Python worker that is kept saves a second per stage.
+    "spark.python.worker.reuse": "true",
+}
+#: Short work on little data: few partitions, no adaptive rounds, no code generation that costs more than it saves.
+_QUICK = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.shuffle.compress": "false",
+}
+
+
+def is_local(master: str) -> bool:
+    """Whether driver and executors are one process on this machine."""
+    return master == "local" or master.startswith("local[")
+
+
+def settings(master: str, *, quick: bool = False) -> dict[str, str]:
+    """The settings of a new session; whatever the caller says comes after them."""
+    chosen = dict(_ALWAYS)
+    if is_local(master):
+        chosen |= _LOCAL
+    if quick:
+        chosen |= _QUICK
+    return chosen
+
+
+def set_environment(master: str) -> None:
+    """Runs on the driver, before the JVM starts: its Python workers inherit this. What the user set stays."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if is_local(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

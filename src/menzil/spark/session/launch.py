@@ -1,0 +1,157 @@
+"""Start the driver's JVM ourselves: no shell scripts, no second JVM for a command line, classes from an archive.
+
+This leans on names that PySpark keeps to itself, which is why its version is pinned; whenever anything is out of the
+ordinary, PySpark launches in its own way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+from menzil.model.errors import MenzilError
+from menzil.spark.session import archive
+from menzil.spark.session.defaults import is_local
+from menzil.spark.session.java import Java, find_java, home_for_scripts
+
+#: Seconds for the JVM to say where it listens.
+PATIENCE = 120
+#: Packages of Java that Spark looks into, as its own launcher opens them.
+_OPEN = (
+    "java.lang",
+    "java.lang.invoke",
+    "java.lang.reflect",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.util",
+    "java.util.concurrent",
+    "java.util.concurrent.atomic",
+    "jdk.internal.ref",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.util.calendar",
+)
+_FLAGS = [
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPEN),
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "--enable-native-access=ALL-UNNAMED",
+    "--sun-misc-unsafe-memory-access=allow",
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.noUnsafe=false",
+]
+#: Gone in later ones, which then complain about the flag.
+_OPEN_BEFORE_24 = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+_QUICK = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+#: Whoever sets one of these has plans for the JVM that only Spark's own launcher honours.
+_ENVIRONMENT = (
+    "PYSPARK_SUBMIT_ARGS",
+    "SPARK_CONF_DIR",
+    "HADOOP_CONF_DIR",
+    "YARN_CONF_DIR",
+    "SPARK_HOME",
+    "SPARK_REMOTE",
+)
+_SETTINGS = ("spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.defaultJavaOptions")
+
+
+class LaunchError(MenzilError):
+    """The JVM did not start."""
+
+
+def ordinary(settings: Mapping[str, str]) -> bool:
+    """Whether our own launch does what PySpark's would."""
+    return not (any(os.environ.get(name) for name in _ENVIRONMENT) or any(name in settings for name in _SETTINGS))
+
+
+def ensure_jvm(settings: Mapping[str, str], *, quick: bool) -> None:
+    """Give PySpark a JVM. Driver, once per process; PySpark keeps it for all sessions that follow."""
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is not None:
+        return
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(home_for_scripts(java))  # for PySpark's own launch, and for executors
+    if not ordinary(settings) or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return
+    with contextlib.suppress(LaunchError):
+        port, secret = start(java, settings, quick=quick)
+        os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
+        try:
+            SparkContext._ensure_initialized()
+        finally:  # a child of this process must not take the gateway for its own
+            del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+
+
+def command(java: Java, settings: Mapping[str, str], *, quick: bool) -> list[str]:
+    """The command line. Settings that the session makes itself are not on it: others can read it."""
+    jars = str(Path(spark_home()) / "jars")
+    classpath = os.pathsep.join(sorted(str(jar) for jar in Path(jars).glob("*.jar")))
+    quiet = resources.files("menzil.spark.session") / "log4j2.properties"
+    return [
+        str(java.command),
+        *("-cp", classpath),
+        f"-Xmx{settings.get('spark.driver.memory', '1g')}",
+        *_FLAGS,
+        *([_OPEN_BEFORE_24] if java.major < 24 else []),
+        *(_QUICK if quick else []),
+        *archive.flags(java, classpath, quick),
+        f"-Dlog4j2.configurationFile={quiet}",
+        "org.apache.spark.deploy.SparkSubmit",
+        *("--conf", f"spark.master={settings.get('spark.master', 'local[*]')}"),
+        "pyspark-shell",
+    ]
+
+
+def start(java: Java, settings: Mapping[str, str], *, quick: bool) -> tuple[int, str]:
+    """Start the JVM and wait until it listens; its port and the word that opens it."""
+    with tempfile.TemporaryDirectory(prefix="menzil-") as place:
+        said = Path(place) / "gateway"
+        environment = os.environ | {
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(said),
+            "SPARK_CONNECT_MODE": "0",
+            "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
+        }
+        if not is_local(settings.get("spark.master", "")):
+            # With a home, Python workers import a zip of PySpark and compile it anew, each for a second or more;
+            # without one they take the installed package. Only executors elsewhere need it.
+            environment["SPARK_HOME"] = spark_home()
+        line = command(java, settings, quick=quick)
+        # Its end of the pipe is how the JVM learns that we are gone.
+        process = subprocess.Popen(line, stdin=subprocess.PIPE, env=environment, preexec_fn=_leave_interrupts_to_us)
+        _running.append(process)
+        deadline = time.monotonic() + PATIENCE
+        while not said.is_file():
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
+                archive.forget(line)
+                raise LaunchError("The JVM did not start.")
+            time.sleep(0.01)
+        told = said.read_bytes()
+    port, length = struct.unpack("!ii", told[:8])
+    return port, told[8 : 8 + length].decode()
+
+
+def spark_home() -> str:
+    """Where pip put Spark."""
+    import pyspark
+
+    return str(Path(pyspark.__file__).parent)
+
+
+#: Kept, because a Popen that is collected closes the pipe and thereby ends the JVM.
+_running: list[subprocess.Popen[bytes]] = []
+
+
+def _leave_interrupts_to_us() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

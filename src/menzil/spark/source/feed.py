@@ -1,0 +1,137 @@
+"""Stream read: the change feed, without gaps and without repeats while others commit in any order.
+
+The place of a row is (transaction id, id). A batch ends before the oldest transaction that is still open, so a row that
+commits late lies ahead of every reader; `id > last` would have passed it. What lies before that bound never changes:
+a batch that is read again after a crash is the same batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from menzil.model.errors import RefusedError
+from menzil.ops import feed as ops
+from menzil.ops.run import run
+from menzil.spark.source import places
+from menzil.spark.source.arrow import batches
+from menzil.spark.source.options import FeedOptions
+from menzil.spark.source.places import Place
+from menzil.spark.source.relations import relation
+from menzil.spark.source.survey import explained
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql.types import StructType
+
+
+class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """On the driver one per query, in a Python process of its own; a copy goes to each task."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self.options = FeedOptions.of(options)
+        self.relation = relation(self.options.table)
+        self.feed = places.feed(self.relation.name)
+        self.projection = self.relation.projection(schema)
+        self._target: Place | None = None
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """Driver, once in the life of a query: where its checkpoint begins."""
+        now = self._complete()
+        chosen = self.options.starting
+        if chosen == "latest":
+            return now.offset()
+        if chosen == "earliest":
+            return Place(0, 0, now.drop).offset()
+        return places.parse(chosen, now.drop).offset()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Driver, once per query."""
+        return ReadMaxRows(self.options.most) if self.options.most else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Driver, once, before the first batch of a run that reads what is there now and stops."""
+        self._target = self._complete()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        """Driver, before each batch: where it ends. The batch before it is done by then, so `start` is reached."""
+        begin = Place.of(start)
+        with self._connected() as conn:
+            self._check(conn, begin)
+            if self.options.consumer:
+                run(conn, ops.feed_advance(self.options.consumer, self.feed.name, begin.xid, begin.id))
+            end = self._target or self._now(conn)
+            most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+            found = conn.execute(places.last_of_batch(self.feed, begin, end, most).encode()).fetchone()
+        if found is None:
+            return start  # nothing new: no empty batch
+        return (Place(int(found[0]), found[1], end.drop) if most and found[2] >= most else end).offset()
+
+    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
+        """Driver, for the progress of the query: where it would be without a limit."""
+        return self._complete().offset()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Driver, once per batch: cut it into runs of rows, at most so many each."""
+        begin, last = Place.of(start), Place.of(end)
+        with self._connected() as conn:
+            cuts = conn.execute(places.cuts(self.feed, begin, last, self.options.rows_per_task).encode()).fetchall()
+        edges = [begin, *(Place(int(xid), row_id, begin.drop) for xid, row_id in cuts), last]
+        return [InputPartition((one, two)) for one, two in pairwise(edges) if one.place < two.place]
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """Task: one run of rows, in the order of the feed. Fails if it was cleaned away meanwhile."""
+        begin, last = partition.value
+        query = places.select(self.feed, self.projection, begin, last)
+        yield from batches(self.options.dsn, query, self.options.batch_bytes, settings=places.SETTINGS)
+        if self.options.fail_on_loss:
+            with self._connected() as conn:
+                self._check(conn, begin)
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Driver, one batch late and never for the last one: no acknowledgement, so nothing is done here."""
+
+    def stop(self) -> None:
+        """Driver, at the end of the query: nothing is held open between calls."""
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
+        with (
+            explained(),
+            psycopg.connect(self.options.dsn, autocommit=True, application_name="menzil spark feed") as conn,
+        ):
+            for name, value in places.SETTINGS.items():
+                conn.execute(f"set {name} = {value}".encode())
+            yield conn
+
+    def _complete(self) -> Place:
+        with self._connected() as conn:
+            return self._now(conn)
+
+    def _now(self, conn: psycopg.Connection[Any]) -> Place:
+        position = run(conn, ops.feed_position(self.feed.name))
+        if position.foreign_rows:
+            raise RefusedError(
+                "The history holds transaction ids from another server, so the feed has no order.",
+                hint="it was restored from a dump; read it as a table instead",
+            )
+        return Place(position.xid, 0, position.last_drop)
+
+    def _check(self, conn: psycopg.Connection[Any], begin: Place) -> None:
+        lost = run(conn, ops.feed_lost(self.feed.name, begin.xid, begin.id, begin.drop))
+        if lost is not None and self.options.fail_on_loss:
+            raise RefusedError(
+                f"Rows that this reader had not seen were cleaned up at {lost:%Y-%m-%d %H:%M:%S} UTC.",
+                hint='keep history longer than the reader stands still, or set .option("failOnDataLoss", "false")',
+            )

@@ -1,0 +1,92 @@
+"""What was asked of the source. The dsn is in no repr, so in no message either."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from menzil.model.errors import UsageError
+
+
+def dsn_of(options: Mapping[str, str]) -> str:
+    """The option `dsn`, or MENZIL_DSN of the driver. Runs on the driver; tasks get the answer with the reader."""
+    dsn = options.get("dsn") or os.environ.get("MENZIL_DSN")
+    if not dsn:
+        raise UsageError("No database was named.", hint='give .option("dsn", …), or set MENZIL_DSN before Spark starts')
+    return dsn
+
+
+def number(options: Mapping[str, str], name: str, least: int = 1) -> int | None:
+    """A whole number, or None when it was not given. Options have no case."""
+    given = options.get(name) or options.get(name.lower())
+    if given is None:
+        return None
+    try:
+        value = int(given)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise UsageError(f"The option {name} is {given!r}, it must be a whole number of {least} or more.")
+    return value
+
+
+def truth(options: Mapping[str, str], name: str, default: bool) -> bool:
+    """true or false."""
+    given = options.get(name) or options.get(name.lower())
+    if given is None:
+        return default
+    if given.lower() not in ("true", "false"):
+        raise UsageError(f"The option {name} is {given!r}, it must be true or false.")
+    return given.lower() == "true"
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Of a batch read."""
+
+    dsn: str = field(repr=False)
+    table: str
+    partitions: int | None
+    snapshot: str | None
+    batch_bytes: int
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> ReadOptions:
+        """Read and check."""
+        return cls(
+            dsn=dsn_of(options),
+            table=options.get("table") or "archive",
+            partitions=number(options, "numPartitions"),
+            snapshot=options.get("snapshot"),
+            batch_bytes=number(options, "batchBytes") or 16 << 20,
+        )
+
+
+@dataclass(frozen=True)
+class FeedOptions:
+    """Of a stream read."""
+
+    dsn: str = field(repr=False)
+    table: str
+    starting: str
+    most: int | None
+    rows_per_task: int
+    fail_on_loss: bool
+    consumer: str | None
+    batch_bytes: int
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> FeedOptions:
+        """Read and check."""
+        starting = options.get("startingOffsets") or options.get("startingoffsets") or "earliest"
+        return cls(
+            dsn=dsn_of(options),
+            table=options.get("table") or "archive",
+            starting=starting if starting.lstrip().startswith("{") else starting.lower(),
+            most=number(options, "maxRowsPerTrigger"),
+            rows_per_task=number(options, "rowsPerTask") or 100_000,
+            fail_on_loss=truth(options, "failOnDataLoss", True),
+            consumer=options.get("consumer"),
+            batch_bytes=number(options, "batchBytes") or 16 << 20,
+        )

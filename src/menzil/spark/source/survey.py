@@ -1,0 +1,108 @@
+"""What the driver asks PostgreSQL before it divides a read. Runs on the driver, in the planner's process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import psycopg
+
+from menzil.model.errors import MenzilError, translate
+from menzil.spark.source import partitions
+from menzil.spark.source.partitions import Leaf, Piece
+from menzil.spark.source.relations import Relation
+
+_LEAVES = """
+select c.oid::bigint, c.relname, pg_get_expr(c.relpartbound, c.oid),
+       pg_relation_size(c.oid) / current_setting('block_size')::integer
+  from pg_inherits i join pg_class c on c.oid = i.inhrelid
+ where i.inhparent = 'menzil.archive'::regclass
+ order by c.relname
+"""
+
+
+class Survey:
+    """One connection in one read-only transaction."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+
+    def __enter__(self) -> Survey:
+        with explained():
+            self._conn = psycopg.connect(self._dsn, application_name="menzil spark plan", autocommit=True)
+            self._conn.execute("begin isolation level repeatable read, read only")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._conn.close()
+
+    def snapshot(self) -> str | None:
+        """What is committed now, as text. The archive only grows, so this picks the same rows at any later time.
+
+        None when rows came from another server, in a dump: their transaction ids mean nothing here.
+        """
+        text, foreign = self._one(
+            "select pg_current_snapshot()::text, coalesce((select a.ended_xid from menzil.archive a "
+            "order by a.ended_xid desc, a.id desc limit 1) >= pg_snapshot_xmax(pg_current_snapshot()), false)"
+        )
+        return None if foreign else str(text)
+
+    def archive(self, conditions: Sequence[str], wanted: int | None) -> list[Piece]:
+        """Pieces of those months that the planner would read."""
+        plan = self._plan("menzil.archive", conditions)
+        read = {node["Relation Name"] for node in _nodes(plan) if "Relation Name" in node}
+        with explained():
+            rows = self._conn.execute(_LEAVES).fetchall()
+        leaves = [Leaf(*row) for row in rows]
+        # An empty month has nothing for this snapshot.
+        return list(partitions.of_leaves([leaf for leaf in leaves if leaf.name in read and leaf.blocks], wanted))
+
+    def other(self, relation: Relation, conditions: Sequence[str], wanted: int | None) -> list[Piece]:
+        """Pieces by key; one piece when there is no key or not much to read."""
+        whole = [Piece(f"menzil.{relation.name}", None)]
+        plan = self._plan(f"menzil.{relation.name}", conditions)
+        count = wanted or partitions.count_for(plan["Plan Rows"])
+        if relation.key is None or count == 1:
+            return whole
+        ends = [self._end(relation, relation.key, order) for order in ("asc", "desc")]
+        if None in ends:
+            return whole
+        low, high = (int(end) for end in ends if end is not None)
+        return list(partitions.of_key(relation.name, relation.key, low, high, count))
+
+    def _end(self, relation: Relation, key: str, order: str) -> int | None:
+        with explained():
+            row = self._conn.execute(
+                f'select "{key}" from menzil.{relation.name} order by "{key}" {order} limit 1'.encode()
+            ).fetchone()
+        return None if row is None else int(row[0])
+
+    def _plan(self, source: str, conditions: Sequence[str]) -> dict[str, Any]:
+        query = partitions.select("1", Piece(source, None), conditions)
+        plan: dict[str, Any] = self._one(f"explain (format json) {query}")[0][0]["Plan"]
+        return plan
+
+    def _one(self, query: str) -> tuple[Any, ...]:
+        with explained():
+            row = self._conn.execute(query.encode()).fetchone()
+        assert row is not None
+        return row
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from _nodes(child)
+
+
+class explained:  # noqa: N801 - reads as a word of the language: `with explained():`
+    """Errors of the database as errors of ours, where they are ours to explain."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: object) -> None:
+        if isinstance(error, psycopg.Error):
+            ours: MenzilError | None = translate(error)
+            if ours is not None:
+                raise ours from error

@@ -1,0 +1,84 @@
+-- A fingerprint of archived messages that PostgreSQL and Spark both compute, so that a lake is compared with the archive
+-- without moving a row. Each row becomes one text, its hash the first 64 bits of the md5 of that text; hashes are summed
+-- and xored, so that order does not matter and parts of a month add up. menzil/spark/lake/fingerprint.py says the same in
+-- the words of Spark; neither may change without the other.
+-- In the text, fields stand between unit separators and NULL is a record separator; texts begin with =, so that none of
+-- them looks like NULL; times are their eight bytes, microseconds since 2000, exact in every year.
+
+create or replace function menzil._hash64(p_text text) returns bigint
+language sql stable parallel safe
+return ('x' || substr(md5(convert_to(p_text, 'UTF8')), 1, 16))::bit(64)::bigint;
+
+create or replace function menzil._canon(p_at timestamptz) returns text
+language sql stable parallel safe
+return coalesce(encode(timestamptz_send(p_at), 'hex'), chr(30));
+
+create or replace function menzil._archive_hash(a menzil.archive) returns bigint
+language sql stable parallel safe
+return menzil._hash64(concat_ws(chr(31),
+  a.id, '=' || a.status, '=' || a.channel, a.endpoint_id, a.priority, a.num_attempts, a.retry_count,
+  menzil._canon(a.created_at), menzil._canon(a.scheduled_at), menzil._canon(a.expires_at),
+  menzil._canon(a.first_leased_at), menzil._canon(a.leased_at), menzil._canon(a.ended_at), a.ended_xid,
+  coalesce('=' || a.worker, chr(30)), coalesce(a.payload::text, chr(30)), coalesce(encode(a.content, 'hex'), chr(30)),
+  coalesce('=' || a.payload_hash, chr(30)), coalesce('=' || a.ordering_key, chr(30)), coalesce('=' || a.idempotency_key, chr(30)),
+  coalesce(a.correlation_id::text, chr(30)), coalesce(a.headers::text, chr(30)), coalesce(a.metadata::text, chr(30)),
+  coalesce('=' || a.last_error, chr(30)), coalesce(encode(a.state, 'hex'), chr(30)),
+  coalesce(a.redrive_of::text, chr(30)), coalesce(a.replay_of::text, chr(30)), coalesce(a.response::text, chr(30))));
+
+create or replace function menzil._attempt_hash(
+  p_id bigint, p_attempt bigint, p_outcome text, p_leased_at timestamptz, p_ended_at timestamptz, p_worker text, p_error text,
+  p_status_code integer, p_duration_ms numeric
+) returns bigint
+language sql stable parallel safe
+return menzil._hash64(concat_ws(chr(31),
+  p_id, p_attempt, '=' || p_outcome, menzil._canon(p_leased_at), menzil._canon(p_ended_at), coalesce('=' || p_worker, chr(30)),
+  coalesce('=' || p_error, chr(30)), coalesce(p_status_code::text, chr(30)),
+  -- The lake keeps durations as doubles: whole microseconds of the double, within what a bigint holds.
+  coalesce(floor(greatest(least(p_duration_ms, 9e14), -9e14)::float8 * 1000)::bigint::text, chr(30))));
+
+drop function if exists menzil.archive_fingerprint(timestamptz, text, text);
+
+-- The fingerprint of the messages created in a month (UTC) whose ends have transaction ids from p_from to before p_until,
+-- each NULL for no bound, and of their tries. With p_until at most pg_snapshot_xmin(pg_current_snapshot()) the answer is
+-- final: nothing that is not committed yet can appear below it.
+create or replace function menzil.archive_fingerprint(p_month timestamptz, p_from text default null, p_until text default null)
+returns table (row_count bigint, min_id bigint, max_id bigint, min_created_at timestamptz, max_created_at timestamptz,
+               hash_sum numeric, hash_xor bigint, attempt_count bigint, attempt_sum numeric, attempt_xor bigint,
+               failed_attempt_count bigint)
+language plpgsql stable security definer
+set search_path = pg_catalog, menzil, pg_temp
+set timezone = 'UTC' set jit = off as $$
+declare
+  v_start timestamptz := menzil._month_of(p_month);
+  v_end timestamptz := (v_start at time zone 'UTC' + interval '1 month') at time zone 'UTC';
+  v_from xid8 := coalesce(p_from, '0')::xid8;
+  v_until xid8 := coalesce(p_until, '18446744073709551615')::xid8;
+begin
+  if p_month is null then
+    perform menzil._refuse_null('A month');
+  end if;
+  return query
+    select f.n, f.low, f.high, f.first_at, f.last_at, f.sum, f.xor, f.tries + t.n, f.try_sum + t.sum, f.try_xor # t.xor, t.n
+      from (select count(*) as n, min(a.id) as low, max(a.id) as high, min(a.created_at) as first_at, max(a.created_at) as last_at,
+                   coalesce(sum(h.hash), 0) as sum, coalesce(bit_xor(h.hash), 0) as xor,
+                   count(h.try) as tries, coalesce(sum(h.try), 0) as try_sum, coalesce(bit_xor(h.try), 0) as try_xor
+              from menzil.archive a
+              cross join lateral (
+                select menzil._archive_hash(a) as hash,
+                       -- The try that succeeded, as the view attempts shows it.
+                       case when a.status = 'completed' then menzil._attempt_hash(a.id, a.num_attempts, 'completed', a.leased_at, a.ended_at,
+                         a.worker, null, case when a.response ->> 'status' ~ '^[0-9]{1,9}$' then (a.response ->> 'status')::integer end,
+                         case when jsonb_typeof(a.response -> 'duration_ms') = 'number' then (a.response ->> 'duration_ms')::numeric
+                              else round(extract(epoch from a.ended_at - a.leased_at) * 1000, 3) end) end as try
+                offset 0) h   -- each hash is computed once
+             where a.created_at >= v_start and a.created_at < v_end and a.ended_xid >= v_from and a.ended_xid < v_until) f
+     cross join
+           (select count(*) as n, coalesce(sum(h.hash), 0) as sum, coalesce(bit_xor(h.hash), 0) as xor
+              from menzil.attempts s
+              join menzil.archive a on a.id = s.message_id
+              cross join lateral (
+                select menzil._attempt_hash(s.message_id, s.attempt, s.outcome, s.leased_at, s.ended_at, s.worker, s.error, s.status_code,
+                                            s.duration_ms) as hash offset 0) h
+             where s.outcome <> 'completed'
+               and a.created_at >= v_start and a.created_at < v_end and a.ended_xid >= v_from and a.ended_xid < v_until) t;
+end $$;

@@ -1,0 +1,88 @@
+-- Opens a send of many rows: gives it a staging table that the caller may fill, and nothing more. Called again, by a driver
+-- that died or by a second one, it gives the same table: what nobody names at the commit is not sent. A send that is done
+-- stays done, and there is nothing to fill.
+create or replace function menzil.bulk_open(p_send_id text, p_what text default null, out state text, out staging text)
+language plpgsql security definer
+set search_path = pg_catalog, menzil, pg_temp as $$
+declare
+  v_send menzil.bulk_send;
+begin
+  perform menzil._check_send_id(p_send_id);
+  insert into menzil.bulk_send (send_id, staging, what) values (p_send_id, '', left(p_what, 1000)) on conflict do nothing;
+  select s.* into v_send from menzil.bulk_send s where s.send_id = p_send_id for update;
+  if not found then
+    raise exception using errcode = '40001', message = 'The send was aborted while it was opened.', hint = 'Try again.';
+  elsif v_send.state = 'done' then
+    state := 'done';
+    return;
+  end if;
+  if v_send.staging = '' or to_regclass(format('menzil.%I', v_send.staging)) is null then
+    v_send.staging := menzil._make_staging();
+  end if;
+  update menzil.bulk_send s set staging = v_send.staging, touched_at = clock_timestamp() where s.send_id = p_send_id;
+  perform menzil._open_staging(v_send.staging, session_user);
+  state := 'open';
+  staging := v_send.staging;
+end $$;
+
+-- Unlogged: what is lost with the server was not sent, and the commit sees that it is gone.
+-- Text stays text until the commit: the casts are the engine's to make.
+create or replace function menzil._make_staging() returns text
+language plpgsql as $$
+declare
+  v_name text := 'bulk_staging_' || nextval('menzil.bulk_staging');
+begin
+  execute format($sql$
+    create unlogged table menzil.%I (
+      token            text collate "C" not null,        -- of one try of one task
+      n                bigint not null,                  -- row number within it, from 0
+      endpoint         text,
+      payload          text,
+      content          bytea,
+      priority         integer,
+      ordering_key     text,
+      idempotency_key  text,
+      correlation_id   text,
+      scheduled_at     timestamptz,
+      expires_at       timestamptz,
+      headers          text,
+      metadata         text,
+      replay_of        bigint
+    ) with (autovacuum_enabled = off)$sql$, v_name);
+  execute format('revoke all on menzil.%I from public', v_name);
+  return v_name;
+end $$;
+
+-- The tasks connect as the one who opens, or as a member of a group that may.
+create or replace function menzil._open_staging(p_staging text, p_user name) returns void
+language plpgsql as $$
+declare
+  v_role name;
+begin
+  for v_role in
+    select r.rolname from pg_roles r where r.rolname in (p_user, 'menzil_pipeline', 'menzil_admin')
+       and not has_table_privilege(r.oid, format('menzil.%I', p_staging), 'insert')
+  loop
+    execute format('grant insert on menzil.%I to %I', p_staging, v_role);
+  end loop;
+end $$;
+
+create or replace function menzil._check_send_id(p_send_id text) returns void
+language plpgsql immutable as $$
+begin
+  if p_send_id is null then
+    perform menzil._refuse_null('A send id');
+  end if;
+  perform menzil._check_key(p_send_id, 'send id');
+end $$;
+
+-- Takes a staging table away. A task that still writes into it is not waited for: the table is then left to the reaper.
+create or replace function menzil._drop_staging(p_staging text) returns boolean
+language plpgsql
+set lock_timeout = '1s' as $$
+begin
+  execute format('drop table if exists menzil.%I', p_staging);
+  return true;
+exception when lock_not_available then
+  return false;
+end $$;

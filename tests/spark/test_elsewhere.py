@@ -1,0 +1,152 @@
+"""The source in Sparks that are not ours: a program given to spark-submit, and a cluster with executors of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from menzil.spark.session.java import find_java, home_for_scripts
+from menzil.spark.session.launch import spark_home
+from tests.spark import stock
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = """
+    import sys
+    from pyspark.sql import SparkSession
+    spark = SparkSession.builder.getOrCreate()
+    reader = spark.read.format("menzil").schema("id bigint, status string").option("numPartitions", "4")
+    if len(sys.argv) > 1:
+        reader = reader.option("dsn", sys.argv[1])
+    frame = reader.load().where("status = 'failed'")
+    frame.explain("extended")
+    print("failed:", frame.count(), "tasks:", frame.rdd.getNumPartitions())
+    """
+
+
+@pytest.fixture
+def db_with_history(db: str) -> str:
+    with psycopg.connect(db, autocommit=True) as conn:
+        stock.archive(conn, 3000)
+    return db
+
+
+def environment(**more: str) -> dict[str, str]:
+    java = str(home_for_scripts(find_java()))
+    return os.environ | {
+        "JAVA_HOME": java,
+        "SPARK_HOME": spark_home(),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        **more,
+    }
+
+
+def submit(program: Path, *options: str, **more: str) -> str:
+    program.write_text(textwrap.dedent(PROGRAM))
+    command = [f"{spark_home()}/bin/spark-submit"]
+    done = subprocess.run(
+        [*command, "--conf", "spark.ui.enabled=false", "--driver-memory", "512m", *options, str(program)],
+        env=environment(**more),
+        capture_output=True,
+        text=True,
+        timeout=220,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout + done.stderr
+
+
+def test_spark_submit_finds_the_source_and_shows_the_password_nowhere(db_with_history: str, tmp_path: Path) -> None:
+    password = conninfo_to_dict(db_with_history)["password"]
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    said = submit(
+        tmp_path / "program.py",
+        *(
+            "--master",
+            "local[2]",
+            "--conf",
+            "spark.eventLog.enabled=true",
+            "--conf",
+            f"spark.eventLog.dir=file://{logs}",
+        ),
+        MENZIL_DSN=db_with_history,
+    )
+    assert "failed: 300 tasks: 3" in said
+    assert password not in said
+    written = [file for file in logs.rglob("*") if file.is_file()]
+    assert written
+    for file in written:
+        assert password.encode() not in file.read_bytes(), file.name
+
+
+@contextmanager
+def cluster(place: Path) -> Iterator[str]:
+    """A master and two workers, each a Java process of the pip install."""
+    started: list[subprocess.Popen[bytes]] = []
+    log = place / "cluster.log"
+
+    def start(*words: str) -> None:
+        run = [f"{spark_home()}/bin/spark-class", *words]
+        with log.open("ab") as file:
+            started.append(
+                subprocess.Popen(run, env=environment(SPARK_DAEMON_MEMORY="256m"), stdout=file, stderr=file, cwd=place)
+            )
+
+    def wait(text: str, count: int = 1) -> str:
+        deadline = time.monotonic() + 100
+        while (said := log.read_text()).count(text) < count:
+            assert time.monotonic() < deadline, said[-3000:]
+            assert all(process.poll() is None for process in started), said[-3000:]
+            time.sleep(0.1)
+        return said
+
+    try:
+        start("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        said = wait("Starting Spark master at ")
+        master = said.partition("Starting Spark master at ")[2].split()[0]
+        for number in (1, 2):
+            work = str(place / f"work{number}")
+            start(
+                "org.apache.spark.deploy.worker.Worker",
+                "--host",
+                "127.0.0.1",
+                "--webui-port",
+                "0",
+                "--cores",
+                "1",
+                "--memory",
+                "600m",
+                "--work-dir",
+                work,
+                master,
+            )
+        wait("Successfully registered with master", 2)
+        yield master
+    finally:
+        for process in reversed(started):
+            process.terminate()
+        for process in started:
+            process.wait(30)
+
+
+def test_a_cluster_reads_with_the_dsn_of_the_driver(db_with_history: str, tmp_path: Path) -> None:
+    with cluster(tmp_path) as master:
+        said = submit(
+            tmp_path / "program.py", "--master", master, "--executor-memory", "512m", MENZIL_DSN=db_with_history
+        )
+        assert "failed: 300 tasks: 3" in said
+    outs = [file.read_text() for file in tmp_path.glob("work*/**/std*")]
+    assert outs
+    password = conninfo_to_dict(db_with_history)["password"]
+    assert not any(password in out for out in (*outs, (tmp_path / "cluster.log").read_text()))

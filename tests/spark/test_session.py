@@ -1,0 +1,179 @@
+"""A session that works wherever pip works."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from menzil.model.errors import UsageError
+from menzil.spark import get_session, read
+from menzil.spark.session import archive, cache, explain, java
+from menzil.spark.session.launch import command, ordinary
+from menzil.spark.session.progress import Progress, line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run_python(code: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own; None takes a variable away."""
+    given = {name: value for name, value in (os.environ | environment).items() if value is not None}
+    program = [sys.executable, "-c", textwrap.dedent(code)]
+    return subprocess.run(program, env=given, capture_output=True, text=True, timeout=200)
+
+
+@pytest.mark.slow
+def test_a_machine_without_java_runs_a_job_with_what_pip_installed(tmp_path: Path) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("sh", "env", "dirname", "bash"):
+        (tools / name).symlink_to(f"/bin/{name}" if name in ("sh", "bash") else f"/usr/bin/{name}")
+    code = """
+        import shutil
+        assert shutil.which("java") is None
+        from menzil.spark import get_session
+        spark = get_session(master="local[1]", quick=True)
+        version = spark.sparkContext._jvm.java.lang.System.getProperty("java.version")
+        print(version.split(".")[0], spark.range(5).rdd.map(lambda row: row.id).sum())
+        """
+    done = run_python(code, PATH=str(tools), JAVA_HOME=None, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert done.stdout.split() == ["25", "10"], done.stderr
+    assert done.stderr == ""
+
+
+def test_the_stand_in_for_java_drops_the_module_that_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    real = tmp_path / "a home" / "bin" / "java"
+    real.parent.mkdir(parents=True)
+    real.write_text('#!/bin/sh\nprintf "<%s>" "$@"\n')
+    real.chmod(0o755)
+    home = java.home_for_scripts(java.Java(real.parent.parent, "25", frozenset({"java.base"})))
+    said = subprocess.run(
+        [home / "bin" / "java", "-Da=b c", "--add-modules=jdk.incubator.vector", "--add-modules=other", "Main", "*"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout == "<-Da=b c><--add-modules=other><Main><*>"
+    whole = java.Java(real.parent.parent, "25", frozenset({"jdk.incubator.vector"}))
+    assert java.home_for_scripts(whole) == whole.home
+
+
+def test_a_java_that_is_too_old_or_missing_is_named_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(java.JavaMissingError, match=r"JAVA_HOME is .*, and there is no Java"):
+        java.find_java()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").write_text("#!/bin/sh\n")
+    (tmp_path / "bin" / "java").chmod(0o755)
+    (tmp_path / "release").write_text('JAVA_VERSION="1.8.0_452"\nMODULES=""\n')
+    with pytest.raises(java.JavaMissingError, match=r"JAVA_HOME is a Java 1\.8\.0_452, and Spark needs 17") as caught:
+        java.find_java()
+    assert "pip install" in str(caught.value.hint)
+
+
+def test_a_session_is_set_up_for_postgresql_and_for_secrets(spark: SparkSession) -> None:
+    assert get_session() is spark
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.python.filterPushdown.enabled") == "true"
+    assert spark.sparkContext.uiWebUrl is None
+    workers = spark.range(1).rdd.map(lambda _: sys.executable).collect()
+    assert workers == [sys.executable]
+
+
+def test_the_command_line_holds_no_setting_that_others_may_not_read() -> None:
+    settings = {"spark.master": "local[1]", "spark.hadoop.fs.s3a.secret.key": "canary"}
+    words = command(java.find_java(), settings, quick=True)
+    assert "canary" not in " ".join(words)
+    assert "-XX:TieredStopAtLevel=1" in words
+
+
+def test_whoever_configures_spark_gets_sparks_own_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "HADOOP_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    assert ordinary({})
+    assert not ordinary({"spark.driver.extraJavaOptions": "-Dx=y"})
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--packages a:b:1 pyspark-shell")
+    assert not ordinary({})
+
+
+def test_an_archive_that_was_cut_off_is_never_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = java.find_java()
+    jar = tmp_path / "a.jar"
+    jar.write_bytes(b"")
+    (first, *_) = archive.flags(found, str(jar), True)
+    growing = Path(first.removeprefix("-XX:ArchiveClassesAtExit="))
+    growing.write_bytes(b"half an archive")
+    os.utime(growing, (0, 0))
+    (second, *_) = archive.flags(found, str(jar), True)
+    assert second.startswith("-XX:ArchiveClassesAtExit=")
+    assert not growing.exists()
+
+
+def test_a_cache_that_others_may_write_to_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    ours = cache.cache_dir()
+    assert ours == tmp_path / "menzil"
+    ours.chmod(0o777)
+    assert cache.cache_dir() != ours
+
+
+def test_errors_of_spark_become_one_sentence(spark: SparkSession) -> None:
+    def fail(row: object) -> int:
+        raise ValueError("the order has no customer")
+
+    with pytest.raises(Exception, match="Traceback") as caught:
+        spark.range(1).rdd.map(fail).collect()
+    assert str(explain(caught.value)) == "ValueError: the order has no customer"
+    with pytest.raises(Exception, match="colour") as caught:
+        spark.range(1).select("colour")
+    told = explain(caught.value)
+    assert isinstance(told, UsageError)
+    assert "\n" not in told.message
+    assert "colour" in told.message
+    with pytest.raises(Exception, match="no relation") as caught:
+        spark.read.format("menzil").option("dsn", "host=127.0.0.1").option("table", "letters").load()
+    assert explain(caught.value).message == "There is no relation letters."
+    with pytest.raises(Exception, match="onnect") as caught:
+        read(spark, "host=127.0.0.1 port=1 dbname=x connect_timeout=2", "channels").collect()
+    assert "refused" in explain(caught.value).message
+    assert "\tat org.apache" not in str(explain(caught.value))
+    memory = explain(RuntimeError("Job aborted: java.lang.OutOfMemoryError: Java heap space\n\tat x.y"))
+    assert memory.message == "Spark ran out of memory."
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_how_far_a_job_is(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("menzil.spark.session.progress.PATIENCE", 0)
+    monkeypatch.setattr("menzil.spark.session.progress.PAUSE", 0.02)
+    screen, file = Terminal(), io.StringIO()
+
+    def slow(row: object) -> object:
+        import time
+
+        time.sleep(0.3)  # the work itself
+        return row
+
+    with Progress(spark, "counting", stream=screen), Progress(spark, "counting", stream=file):
+        spark.sparkContext.parallelize(range(4), 4).map(slow).count()
+    assert "counting [" in screen.getvalue()
+    assert "of 4 tasks" in screen.getvalue()
+    assert screen.getvalue().endswith("\r\x1b[K")
+    assert file.getvalue() == ""
+    assert line("sending", 3, 12, 1, 14.2) == "sending [######------------------] 3 of 12 tasks, 1 tried again, 14 s"
