@@ -123,6 +123,7 @@ def test_a_dequeue_that_is_rolled_back_leased_nothing(queue: Queue) -> None:
 def test_a_consumer_with_an_open_transaction_does_not_stop_another_channel(queue: Queue, connect) -> None:
     queue.call("channel_set", "other")
     queue.send()
+    queue.call("maintain")  # a dequeue may empty old logs, and whoever does must not stay open: here there are none
     slow = Queue(connect(autocommit=False))
     assert len(slow.dequeue()) == 1
     sent = queue.send("other")
