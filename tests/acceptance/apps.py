@@ -49,10 +49,17 @@ async def mixed(message: menzil.Message) -> menzil.Outcome | None:
     return None
 
 
-@app.handler("slow", concurrency=4)
-async def slow(message: menzil.Message) -> None:
+_let_through = 0
+
+
+@app.handler("rationed", concurrency=4)
+async def rationed(message: menzil.Message) -> None:
+    """Take until the gate, which holds a number, lets one more through; every process counts for itself."""
+    global _let_through
     trace(message)
-    await asyncio.sleep(0.03)
+    while _let_through >= int(GATE.read_text() or 0):
+        await asyncio.sleep(0.01)
+    _let_through += 1
 
 
 @app.handler("hold", concurrency=2, lease=2)

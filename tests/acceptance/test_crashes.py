@@ -19,12 +19,14 @@ def allow_connections(crew: Crew, allowed: bool) -> None:
 
 
 def test_a_killed_worker_loses_no_message(crew: Crew) -> None:
-    ids = crew.send("slow", *range(30))
+    ids = crew.send("rationed", *range(30))
+    crew.gate.write_text("6")
     first = crew.start("--lease", "1")
-    until(lambda: len(crew.traced()) >= 6, "deliveries under way")
+    until(lambda: len(crew.traced()) >= 10, "six done, four under way")
     first.kill()
+    crew.gate.write_text("30")
     crew.start("--lease", "1")
-    until(lambda: crew.completed("slow") == len(ids), "all completed")
+    until(lambda: crew.completed("rationed") == len(ids), "all completed")
     handled = Counter(int(line[2]) for line in crew.traced())
     assert set(handled) == set(ids)
     assert crew.ask("select count(*) from menzil.queue") == 0
@@ -77,7 +79,7 @@ def test_a_message_that_kills_its_worker_ends_as_a_dead_letter_and_takes_nobody_
     more = crew.send("poison", *["good"] * 5)
     parent = crew.start("--processes", "2", ready=False)
     dead = "select count(*) from menzil.dlq where original_message_id = %s and last_error like '%%lease expired%%'"
-    until(lambda: crew.ask(dead, poison) == 1, "the dead letter", 15)
+    until(lambda: crew.ask(dead, poison) == 1, "the dead letter")
     until(lambda: crew.completed("poison") == len(good + more), "the others")
     assert len([line for line in crew.traced() if int(line[2]) == poison]) == 3
     assert crew.ask("select max(retry_count) from menzil.archive where status = 'completed'") == 1
@@ -110,10 +112,12 @@ def test_the_inbox_remembers_a_message_whose_worker_died_after_the_commit(crew: 
 
 
 def test_work_goes_on_when_the_server_throws_everybody_out(crew: Crew) -> None:
-    ids = crew.send("slow", *range(120))
+    ids = crew.send("rationed", *range(120))
+    crew.gate.write_text("10")
     crew.start()
-    for done in (10, 50):
-        until(lambda least=done: crew.completed("slow") >= least, f"{done} completed")
-        crew.conn.execute(THROW_OUT)
-    until(lambda: crew.completed("slow") == len(ids), "all completed", 60)
+    for begun, more in ((14, "50"), (54, "1000")):
+        until(lambda count=begun: len(crew.traced()) >= count, f"{begun} begun, four of them under way")
+        crew.gate.write_text(more)
+        crew.conn.execute(THROW_OUT)  # while the work goes on
+    until(lambda: crew.completed("rationed") == len(ids), "all completed", 60)
     assert crew.ask("select count(*) from menzil.queue") == 0

@@ -198,23 +198,27 @@ def test_the_inbox_says_yes_once_on_both_kinds_of_connections(crew: Crew, db: st
 
 
 def test_a_handler_with_a_concurrency_of_its_own_keeps_to_it(crew: Crew, app: menzil.Worker) -> None:
-    running, most = 0, {"one": 0, "many": 0}
+    running, most = {"one": 0, "many": 0}, {"one": 0, "many": 0}
+    crowded = asyncio.Event()
 
     async def handle(message: menzil.Message) -> None:
-        nonlocal running
-        running += 1
-        most[message.channel] = max(most[message.channel], running)
-        await asyncio.sleep(0.01)
-        running -= 1
+        running[message.channel] += 1
+        most[message.channel] = max(most[message.channel], running[message.channel])
+        if running["one"] and running["many"] > 10:
+            crowded.set()
+        async with asyncio.timeout(30):
+            await crowded.wait()
+        await asyncio.sleep(0)
+        running[message.channel] -= 1
 
     app.handler("one", concurrency=1)(handle)
-    crew.send("one", *range(10))
-    app.run(once=True)
     app.handler("many")(handle)
+    crew.send("one", *range(10))
     crew.send("many", *range(50))
     app.run(once=True)
     assert most["one"] == 1
     assert most["many"] > 10
+    assert crew.completed("one") == 10
 
 
 def test_a_worker_lives_inside_a_program_with_its_own_loop(crew: Crew, app: menzil.Worker) -> None:

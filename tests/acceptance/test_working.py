@@ -75,8 +75,8 @@ def test_once_also_delivers_what_a_dead_worker_left_behind(crew: Crew) -> None:
 
 
 def test_a_channel_that_does_not_exist_yet_is_waited_for(crew: Crew) -> None:
-    worker = crew.start("--channels", "quick,slow")
-    worker.says("channel_missing channels=slow")
+    worker = crew.start("--channels", "quick,nothing")
+    worker.says("channel_missing channels=nothing")
     ids = crew.send("quick", 1, 2)
     until(lambda: crew.completed("quick") == len(ids), "its messages")
 

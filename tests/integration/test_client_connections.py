@@ -9,10 +9,17 @@ from typing import Any
 
 import psycopg
 import pytest
+import sqlalchemy
+from django.conf import settings
+from django.db import connections, transaction
+from django.db.backends.sqlite3.base import DatabaseWrapper as SqliteWrapper
+from django.utils.connection import ConnectionProxy
 from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg.types.json import set_json_dumps, set_json_loads
+from sqlalchemy import orm
+from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session, async_sessionmaker, create_async_engine
 
 import menzil
 
@@ -102,10 +109,8 @@ def test_sync_and_async_are_not_mixed(mq: menzil.Menzil, db: str) -> None:
 
 
 def sqlalchemy_url(db: str) -> Any:
-    from sqlalchemy import URL
-
     parts = conninfo_to_dict(db)
-    return URL.create(
+    return sqlalchemy.URL.create(
         "postgresql+psycopg",
         username=str(parts["user"]),
         password=str(parts["password"]) if "password" in parts else None,
@@ -116,7 +121,6 @@ def sqlalchemy_url(db: str) -> Any:
 
 
 def test_a_sqlalchemy_session_takes_the_message_with_it(mq: menzil.Menzil, db: str) -> None:
-    sqlalchemy, orm = pytest.importorskip("sqlalchemy"), pytest.importorskip("sqlalchemy.orm")
     engine = sqlalchemy.create_engine(sqlalchemy_url(db))
     with orm.Session(engine) as session:
         mq.send("billing", "rolled back", conn=session)
@@ -139,7 +143,6 @@ def test_a_sqlalchemy_session_takes_the_message_with_it(mq: menzil.Menzil, db: s
 
 
 def test_a_sqlalchemy_connection_knows_that_there_is_something_to_commit(mq: menzil.Menzil, db: str) -> None:
-    sqlalchemy = pytest.importorskip("sqlalchemy")
     engine = sqlalchemy.create_engine(sqlalchemy_url(db))
     with engine.connect() as conn:
         mq.send("billing", "rolled back", conn=conn)
@@ -158,26 +161,22 @@ def test_a_sqlalchemy_connection_knows_that_there_is_something_to_commit(mq: men
 
 
 def test_a_sqlalchemy_connection_of_another_driver_is_refused(mq: menzil.Menzil) -> None:
-    sqlalchemy = pytest.importorskip("sqlalchemy")
     with sqlalchemy.create_engine("sqlite://").connect() as conn, pytest.raises(menzil.UsageError, match="sqlite3"):
         mq.send("billing", 1, conn=conn)
 
 
 def test_async_sqlalchemy_takes_the_message_with_it(mq: menzil.Menzil, db: str) -> None:
-    pytest.importorskip("greenlet", reason="async SQLAlchemy needs greenlet")
-    asyncio_ext = pytest.importorskip("sqlalchemy.ext.asyncio")
-
     async def send() -> None:
-        engine = asyncio_ext.create_async_engine(sqlalchemy_url(db))
+        engine = create_async_engine(sqlalchemy_url(db))
         async with menzil.AsyncMenzil(db) as awaited:
-            async with asyncio_ext.AsyncSession(engine) as session:
+            async with AsyncSession(engine) as session:
                 await awaited.send("billing", "rolled back", conn=session)
                 await session.rollback()
                 await awaited.send("billing", "session", conn=session)
                 await session.commit()
                 with pytest.raises(menzil.UsageError, match="AsyncMenzil"):
                     mq.send("billing", 1, conn=session)
-            scoped = asyncio_ext.async_scoped_session(asyncio_ext.async_sessionmaker(engine), asyncio.current_task)
+            scoped = async_scoped_session(async_sessionmaker(engine), asyncio.current_task)
             await awaited.send("billing", "scoped", conn=scoped)
             await scoped.commit()
             await scoped.remove()
@@ -201,11 +200,6 @@ def test_async_sqlalchemy_takes_the_message_with_it(mq: menzil.Menzil, db: str) 
 
 @pytest.fixture
 def django_connection(db: str) -> Iterator[Any]:
-    pytest.importorskip("django")
-    from django.conf import settings
-    from django.db import connections
-    from django.utils.connection import ConnectionProxy
-
     parts = conninfo_to_dict(db)
     database = {
         "ENGINE": "django.db.backends.postgresql",
@@ -226,8 +220,6 @@ def django_connection(db: str) -> Iterator[Any]:
 
 @pytest.mark.filterwarnings("ignore:Accessing the database during app initialization")
 def test_djangos_connection_takes_the_message_with_it(mq: menzil.Menzil, django_connection: Any) -> None:
-    from django.db import transaction
-
     mq.send("billing", "autocommit", conn=django_connection)
     with transaction.atomic(using="shop"):
         mq.send("billing", "atomic", conn=django_connection)
@@ -244,8 +236,6 @@ def test_djangos_connection_takes_the_message_with_it(mq: menzil.Menzil, django_
 
 
 def test_a_broken_atomic_block_is_refused_as_django_does(mq: menzil.Menzil, django_connection: Any) -> None:
-    from django.db import transaction
-
     with transaction.atomic(using="shop"):
         transaction.set_rollback(True, using="shop")
         with pytest.raises(transaction.TransactionManagementError):
@@ -253,8 +243,5 @@ def test_a_broken_atomic_block_is_refused_as_django_does(mq: menzil.Menzil, djan
 
 
 def test_a_django_database_that_is_not_postgresql_is_refused(mq: menzil.Menzil) -> None:
-    pytest.importorskip("django")
-    from django.db.backends.sqlite3.base import DatabaseWrapper
-
     with pytest.raises(menzil.UsageError, match="sqlite"):
-        mq.send("billing", 1, conn=DatabaseWrapper({"NAME": ":memory:", "OPTIONS": {}}, "other"))
+        mq.send("billing", 1, conn=SqliteWrapper({"NAME": ":memory:", "OPTIONS": {}}, "other"))

@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -16,32 +15,6 @@ import pytest
 from menzil.embedded import Embedded, EmbeddedError
 from menzil.embedded.home import Home, socket_dir
 from tests.integration.embedded_room import Room, alive, ask, eventually, reaches
-
-
-@pytest.fixture(scope="module")
-def shared_room() -> Iterator[Room]:
-    with Room() as made:
-        yield made
-
-
-@pytest.fixture
-def room(shared_room: Room) -> Iterator[Room]:
-    """A server that ran before and is stopped now; the tests of this file take turns."""
-    yield shared_room
-    shared_room.clear()
-
-
-@pytest.fixture
-def own_room() -> Iterator[Room]:
-    """A server that ran before, for a test that ruins it."""
-    with Room() as made:
-        yield made
-
-
-@pytest.fixture
-def empty_room() -> Iterator[Room]:
-    with Room(empty=True) as made:
-        yield made
 
 
 def test_a_durable_server_loses_nothing_that_was_committed(empty_room: Room) -> None:

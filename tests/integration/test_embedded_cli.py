@@ -6,26 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-
-import pytest
 
 from tests.integration.embedded_room import Room, alive, eventually, reaches
 
 MENZIL = [sys.executable, "-m", "menzil"]
-
-
-@pytest.fixture(scope="module")
-def shared_room() -> Iterator[Room]:
-    with Room() as made:
-        yield made
-
-
-@pytest.fixture
-def room(shared_room: Room) -> Iterator[Room]:
-    """A server that ran before and is stopped now; the tests of this file take turns."""
-    yield shared_room
-    shared_room.clear()
 
 
 def pg(room: Room, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -17,32 +16,6 @@ import pytest
 from menzil.embedded import EmbeddedError
 from menzil.embedded.control import stop
 from tests.integration.embedded_room import Room, alive, ask, eventually, reaches
-
-
-@pytest.fixture(scope="module")
-def shared_room() -> Iterator[Room]:
-    with Room() as made:
-        yield made
-
-
-@pytest.fixture
-def room(shared_room: Room) -> Iterator[Room]:
-    """A server that ran before and is stopped now; the tests of this file take turns."""
-    yield shared_room
-    shared_room.clear()
-
-
-@pytest.fixture
-def own_room() -> Iterator[Room]:
-    """A server that ran before, for a test that ruins it."""
-    with Room() as made:
-        yield made
-
-
-@pytest.fixture
-def empty_room() -> Iterator[Room]:
-    with Room(empty=True) as made:
-        yield made
 
 
 def test_a_killed_postmaster_comes_back_under_its_users_with_the_same_connection_string(room: Room) -> None:

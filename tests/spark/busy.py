@@ -10,6 +10,8 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
+from tests.sql.clock import until
+
 Conn = psycopg.Connection[Any]
 
 SEND = """select menzil.send_with_options(%(channel)s, %(payload)s, p_priority => %(priority)s::smallint,
@@ -28,9 +30,9 @@ def make(dsn: str, number: int, *, seed: int = 5) -> list[tuple[int, datetime]]:
         told = _send(conn, number, random.Random(seed))
         with ThreadPoolExecutor(2) as pool:
             consumers = [pool.submit(_consume, dsn, seed + n) for n in (1, 2)]
-            for done in range(3):  # limits change while it runs
-                conn.execute("select pg_sleep(0.3)")
-                conn.execute("select menzil.channel_set('narrow', %s)", (2 + done,))
+            for done in (1, 2, 3):  # limits change while it runs
+                until(lambda quarters=done: _ended(conn, number * quarters // 4), 120)
+                conn.execute("select menzil.channel_set('narrow', %s)", (1 + done,))
             for consumer in consumers:
                 consumer.result()
         conn.execute("select menzil.redrive_all()")

@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
-
-pytest.importorskip("pyspark")
 
 from menzil.spark.session import explain
 from menzil.spark.source import MenzilDataSource
@@ -16,14 +13,6 @@ from tests.spark.sending import one, staged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@pytest.fixture
-def work(db: str) -> str:
-    """A database with a channel named work."""
-    with psycopg.connect(db, autocommit=True) as conn:
-        conn.execute("select menzil.channel_set('work')")
-    return db
 
 
 def stream(spark: SparkSession, dsn: str, place: Path, checkpoint: str = "checkpoint", **options: str) -> None:

@@ -8,21 +8,11 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-pytest.importorskip("pyspark")
-
 from menzil.spark.session import explain
 from tests.spark.sending import one, staged, write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-@pytest.fixture
-def work(db: str) -> str:
-    """A database with a channel named work."""
-    with psycopg.connect(db, autocommit=True) as conn:
-        conn.execute("select menzil.channel_set('work')")
-    return db
 
 
 def refusal(frame: DataFrame, dsn: str, **options: Any) -> str:

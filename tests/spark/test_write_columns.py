@@ -6,15 +6,14 @@ import json
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import types
 
-pa = pytest.importorskip("pyarrow")
-types = pytest.importorskip("pyspark.sql.types")
-
-from menzil.model.errors import InvalidValueError, UsageError  # noqa: E402
-from menzil.spark.source.columns import Shape, shape_of  # noqa: E402
-from menzil.spark.source.json_text import json_text  # noqa: E402
-from menzil.spark.source.staging import staged  # noqa: E402
+from menzil.model.errors import InvalidValueError, UsageError
+from menzil.spark.source.columns import Shape, shape_of
+from menzil.spark.source.json_text import json_text
+from menzil.spark.source.staging import staged
 
 KINDS = {
     "string": types.StringType(), "binary": types.BinaryType(), "bigint": types.LongType(), "int": types.IntegerType(),

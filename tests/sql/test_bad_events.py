@@ -9,7 +9,7 @@ import pytest
 
 from tests.sql.emptying import empty
 from tests.sql.queue import Queue
-from tests.sql.test_bad_input import counts
+from tests.sql.refusing import refused_cleanly
 
 MB = "repeat('k', 1000000)"
 LONG = "to_jsonb(repeat('x', 2047))"
@@ -170,14 +170,4 @@ def furnished(layer_db: str) -> Iterator[Queue]:
 
 @pytest.mark.parametrize(("state", "call"), CALLS)
 def test_a_bad_call_is_refused_in_one_sentence_and_writes_nothing(furnished: Queue, state: str, call: str) -> None:
-    before = counts(furnished)
-    with pytest.raises(psycopg.Error) as refused:
-        furnished.all(f"select * from menzil.{call}")
-    said = refused.value.diag
-    assert (said.sqlstate, said.message_primary) == (state, said.message_primary)
-    assert "\n" not in said.message_primary
-    assert len(said.message_primary) < 400
-    assert said.message_primary[0].isupper() or said.message_primary[0] == "'"
-    assert said.message_primary.endswith(".") or said.sqlstate == "23505"
-    assert said.message_hint
-    assert counts(furnished) == before
+    refused_cleanly(furnished, state, call)

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import uuid
 
-import psycopg
 import pytest
 
 from tests.sql.background import waiting
 from tests.sql.clock import created_at
 from tests.sql.dying import die, events, letter
 from tests.sql.queue import Queue, ids
-
-
-def refused(queue: Queue, state: str, function: str, *params: object) -> str:
-    with pytest.raises(psycopg.Error) as error:
-        queue.call(function, *params)
-    assert error.value.sqlstate == state
-    return str(error.value.diag.message_primary)
+from tests.sql.refusing import CLOSED, close, refused
 
 
 def test_a_redriven_message_starts_afresh_with_everything_that_was_sent(queue: Queue) -> None:
@@ -231,23 +224,12 @@ def test_many_keys_blocked_and_free_are_redriven_in_order(queue: Queue) -> None:
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-def close(queue: Queue, how: str) -> None:
-    match how:
-        case "disabled":
-            queue.call("disable_endpoint", "hook")
-        case "released":
-            queue.send("hook")
-            queue.call("channel_release", "hook")
-        case "dropped":
-            queue.call("drop_endpoint", "hook")
-
-
-@pytest.mark.parametrize("how", ["disabled", "released", "dropped"])
+@pytest.mark.parametrize("how", CLOSED)
 def test_an_endpoint_that_takes_no_messages_is_not_redriven(queue: Queue, how: str) -> None:
     queue.call("create_endpoint", "hook", "http", {"url": "https://example.com/"})
     dead = letter(queue, die(queue, "hook")).id
     kept = die(queue)
-    close(queue, how)
+    close(queue, "hook", how)
     refused(queue, "55000", "redrive_message", dead)
     refused(queue, "55000", "redrive_endpoint", "hook")
     assert queue.call("redrive_all") == 1

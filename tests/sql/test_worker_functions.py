@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.sql.clock import pass_time
 from tests.sql.queue import Queue
 
 HOOK = {"url": "https://example.com/hook", "auth": {"type": "bearer", "token": "s3cret-token"}}
@@ -149,7 +150,7 @@ def test_a_message_whose_lease_ran_out_is_a_suspect_until_it_is_settled(queue: Q
     queue.call("channel_set", "work")
     lost, failed, fresh = (queue.call("send", "work", {"number": number}) for number in (1, 2, 3))
     queue.rows("message_dequeue", 1, 1)
-    queue.conn.execute("select pg_sleep(0.002)")
+    pass_time(queue.conn, 1)
     queue.call("recover_stale_messages")
     (row,) = [row for row in queue.rows("message_dequeue", 60000, 3) if row.id == failed]
     queue.call("message_fail", failed, row.num_attempts, "no")

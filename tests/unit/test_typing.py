@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_type
 from uuid import UUID
 
-import pytest
-
 import menzil
 
 if TYPE_CHECKING:
@@ -63,7 +61,6 @@ async def async_types(mq: menzil.AsyncMenzil, conn: psycopg.AsyncConnection[Any]
 
 
 def test_the_types_of_the_api_are_what_this_file_says() -> None:
-    pytest.importorskip("mypy")
     command = [sys.executable, "-m", "mypy", "--strict", __file__]
     checked = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout

@@ -14,17 +14,12 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
 
-from menzil.client.handshake import check
-from menzil.model.errors import ConnectionFailedError, UsageError, translate
-from menzil.ops import upkeep
-from menzil.ops.run import read_plainly, run, run_async
-
-Conn = psycopg.Connection[Any]
-AsyncConn = psycopg.AsyncConnection[Any]
+from menzil.model.errors import ConnectionFailedError, UsageError
+from menzil.ops import connecting, upkeep
+from menzil.ops.connecting import AsyncConn, Conn
+from menzil.ops.run import run, run_async
 
 # Pools of the parent process after a fork: never used, never closed, so that the parent keeps its sockets.
 _inherited: list[object] = []
@@ -39,27 +34,13 @@ class PoolOptions:
     timeout: float
 
     def connect_kwargs(self, dsn: str) -> dict[str, Any]:
-        """Return what menzil adds to the caller's DSN: nothing a pooler in transaction mode would mind."""
-        try:
-            given = conninfo_to_dict(dsn)
-        except psycopg.Error:
-            # The original error repeats the DSN, and with it the password.
-            hint = 'write it like "postgresql://user@host/database"'
-            raise UsageError("The DSN is not a connection string PostgreSQL understands.", hint=hint) from None
-        added = {"client_encoding": "utf8", "fallback_application_name": "menzil", "connect_timeout": 10}
-        own = {name: value for name, value in added.items() if name not in given}
-        return own | {"autocommit": True, "prepare_threshold": 5 if self.prepare else None}
+        """Return what to connect with besides the caller's DSN; what the DSN says itself stays."""
+        return connecting.options(dsn, prepare=self.prepare, fallback_application_name="menzil")
 
     def pool_kwargs(self, dsn: str) -> dict[str, Any]:
         """Return what both pools are made with."""
         sizes = {"min_size": 0, "max_size": self.max_size, "timeout": self.timeout, "num_workers": 1}
         return {"conninfo": dsn, "kwargs": self.connect_kwargs(dsn), "open": False, "name": "menzil", **sizes}
-
-
-def _configure(conn: Conn) -> None:
-    read_plainly(conn)
-    # Said in BEGIN where there is one; nothing is set in the session.
-    conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
 
 
 def _still_there(conn: Conn | AsyncConn) -> None:
@@ -69,13 +50,15 @@ def _still_there(conn: Conn | AsyncConn) -> None:
     conn.pgconn.consume_input()
 
 
-def _failed(error: psycopg.Error) -> Exception:
-    return translate(error) or error
-
-
 def _busy(options: PoolOptions) -> ConnectionFailedError:
     sentence = f"All {options.max_size} connections were busy for {options.timeout:g} seconds."
     return ConnectionFailedError(sentence, hint="give Menzil(max_connections=…) more of them")
+
+
+def _fits(answer: upkeep.Handshake) -> bool:
+    """Refuse a database that this client does not know; otherwise say whether a lone statement is READ COMMITTED."""
+    connecting.demand_known(answer, "client")
+    return answer.read_committed
 
 
 class OwnPool:
@@ -99,7 +82,7 @@ class OwnPool:
         try:
             conn = pool.getconn()
         except PoolTimeout:
-            self._connect().close()  # says why, if the server is the reason
+            connecting.connect(self._dsn, self._kwargs).close()  # says why, if the server is the reason
             raise _busy(self._options) from None
         except PoolClosed:
             raise UsageError("This client is closed.") from None
@@ -114,19 +97,13 @@ class OwnPool:
                 _inherited.append(self._pool)
                 self._pool, self._pid = None, os.getpid()
             if self._pool is None:
-                with self._connect() as conn:
-                    _configure(conn)
-                    self.read_committed = check(run(conn, upkeep.handshake(), own=True))
+                with connecting.connect(self._dsn, self._kwargs) as conn:
+                    connecting.configure(conn)
+                    self.read_committed = _fits(run(conn, upkeep.handshake(), own=True))
                 kwargs = self._options.pool_kwargs(self._dsn)
-                self._pool = ConnectionPool(configure=_configure, check=_still_there, **kwargs)
+                self._pool = ConnectionPool(configure=connecting.configure, check=_still_there, **kwargs)
                 self._pool.open()
             return self._pool
-
-    def _connect(self) -> Conn:
-        try:
-            return psycopg.connect(self._dsn, **self._kwargs)
-        except psycopg.Error as error:
-            raise _failed(error) from error
 
     def close(self) -> None:
         """Close every connection."""
@@ -157,7 +134,8 @@ class AsyncOwnPool:
         try:
             conn = await pool.getconn()
         except PoolTimeout:
-            await (await self._connect()).close()  # says why, if the server is the reason
+            tried = await connecting.connect_async(self._dsn, self._kwargs)  # says why, if the server is the reason
+            await tried.close()
             raise _busy(self._options) from None
         except PoolClosed:
             raise UsageError("This client is closed.") from None
@@ -169,32 +147,21 @@ class AsyncOwnPool:
     async def _open(self) -> AsyncConnectionPool[AsyncConn]:
         async with self._lock:
             if self._pool is None:
-                async with await self._connect() as conn:
-                    await _configure_async(conn)
-                    self.read_committed = check(await run_async(conn, upkeep.handshake(), own=True))
+                async with await connecting.connect_async(self._dsn, self._kwargs) as conn:
+                    await connecting.configure_async(conn)
+                    self.read_committed = _fits(await run_async(conn, upkeep.handshake(), own=True))
                 kwargs = self._options.pool_kwargs(self._dsn)
                 pool: AsyncConnectionPool[AsyncConn] = AsyncConnectionPool(
-                    configure=_configure_async, check=_still_there_async, **kwargs
+                    configure=connecting.configure_async, check=_still_there_async, **kwargs
                 )
                 await pool.open()
                 self._pool, self._loop = pool, asyncio.get_running_loop()
             return self._pool
 
-    async def _connect(self) -> AsyncConn:
-        try:
-            return await psycopg.AsyncConnection.connect(self._dsn, **self._kwargs)
-        except psycopg.Error as error:
-            raise _failed(error) from error
-
     async def close(self) -> None:
         """Close every connection."""
         if self._pool is not None and self._loop is asyncio.get_running_loop():
             await self._pool.close()
-
-
-async def _configure_async(conn: AsyncConn) -> None:
-    read_plainly(conn)
-    await conn.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
 
 
 async def _still_there_async(conn: AsyncConn) -> None:

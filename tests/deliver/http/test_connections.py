@@ -73,10 +73,12 @@ async def test_an_answer_may_come_byte_by_byte() -> None:
 
 @in_loop
 async def test_what_comes_unasked_closes_a_kept_connection() -> None:
+    kept = asyncio.Event()
+
     async def handle(reader: Reader, writer: Writer) -> None:
         await read_request(reader)
         writer.write(OK)
-        await asyncio.sleep(0.05)
+        await kept.wait()
         writer.write(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n")
         await read_request(reader)
 
@@ -84,6 +86,7 @@ async def test_what_comes_unasked_closes_a_kept_connection() -> None:
         there = endpoint(receiver.url)
         assert await http.deliver(message(), there) == Complete()
         assert http.connections() == (0, 1)
+        kept.set()
         await until(lambda: http.connections() == (0, 0))
         assert await http.deliver(message(), there) == Complete()
 

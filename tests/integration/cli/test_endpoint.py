@@ -12,6 +12,7 @@ import pytest
 
 from menzil import Menzil
 from tests.integration.cli.user import User
+from tests.sql.clock import until
 
 MARK = {"$secret": True}
 OLD_SECRET = "whsec_" + "A" * 43 + "="
@@ -150,12 +151,11 @@ def deliver(mq: Menzil, outcome: str) -> threading.Thread:
     """Somebody who serves the endpoint: takes the message when it comes."""
 
     def serve() -> None:
-        while not (found := mq.dequeue(channels="hook")):
-            threading.Event().wait(0.01)
+        (found,) = until(lambda: mq.dequeue(channels="hook"), 30)
         if outcome == "completed":
-            mq.complete(found[0])
+            mq.complete(found)
         else:
-            mq.fail(found[0], "HTTP 400 Bad Request", permanent=True)
+            mq.fail(found, "HTTP 400 Bad Request", permanent=True)
 
     thread = threading.Thread(target=serve)
     thread.start()

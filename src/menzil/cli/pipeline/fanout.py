@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import click
 
-from menzil.cli.lazy import SOMETHING_TO_FIX
-from menzil.cli.pipeline import tell
+from menzil.cli.pipeline import bulk
 from menzil.cli.pipeline.options import column_options, pipeline_options, workshop
 from menzil.cli.pipeline.source import demand, kind_of, open_source
 from menzil.cli.pipeline.watch import watching
@@ -52,22 +50,15 @@ def fanout(
         said: dict[str, Any] = {"send_id": send_id, "event_type": event_type, "payload": payload, "columns": columns}
         plan = job.plan_fanout(spark, frame, shop.dsn, **said)
         asked = count(plan.subscriptions, "subscription")
-        sentences = [
+        opening = [
             f"Sends {count(plan.messages, 'message')} for {count(plan.events, 'event')}, by {asked}.",
             *([f"{count(plan.unwanted, 'event')} fit no subscription."] if plan.unwanted else []),
-            *tell.shares(plan.endpoints),
-            *tell.sample(plan.sample),
-            *tell.refused(plan.reasons, plan.refused_rows, rejects),
-            *tell.said_before(plan.already_sent, "send id"),
         ]
-        stopped = plan.refused > 0 and rejects is None and plan.already_sent is None
-        tell.conclude(
-            sentences,
-            asdict(plan),
-            lambda: tell.finished(job.fanout(spark, frame, shop.dsn, **said, rejects=rejects, plan=plan), as_json),
+        bulk.conclude(
+            opening,
+            plan,
+            lambda: job.fanout(spark, frame, shop.dsn, **said, rejects=rejects, plan=plan),
+            rejects=rejects,
             yes=yes,
-            stopped=stopped,
             as_json=as_json,
         )
-    if plan.refused and plan.already_sent is None:
-        raise SystemExit(SOMETHING_TO_FIX)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import click
 
-from menzil.cli.lazy import SOMETHING_TO_FIX
-from menzil.cli.pipeline import tell
+from menzil.cli.pipeline import bulk
 from menzil.cli.pipeline.options import column_options, pipeline_options, workshop
 from menzil.cli.pipeline.source import demand, kind_of, open_source
 from menzil.cli.pipeline.watch import watching
@@ -55,21 +53,12 @@ def send(
         frame = open_source(spark, source, kind, schema)
         said: dict[str, Any] = {"send_id": send_id, "endpoint": endpoint, "payload": payload, "columns": columns}
         plan = job.plan_send(spark, frame, shop.dsn, **said)
-        sentences = [
-            f"Sends {count(plan.messages, 'message')} of {count(plan.rows, 'row')}.",
-            *tell.shares(plan.endpoints),
-            *tell.sample(plan.sample),
-            *tell.refused(plan.reasons, plan.refused_rows, rejects),
-            *tell.said_before(plan.already_sent, "send id"),
-        ]
-        stopped = plan.refused > 0 and rejects is None and plan.already_sent is None
-        tell.conclude(
-            sentences,
-            asdict(plan),
-            lambda: tell.finished(job.send(spark, frame, shop.dsn, **said, rejects=rejects, plan=plan), as_json),
+        opening = [f"Sends {count(plan.messages, 'message')} of {count(plan.rows, 'row')}."]
+        bulk.conclude(
+            opening,
+            plan,
+            lambda: job.send(spark, frame, shop.dsn, **said, rejects=rejects, plan=plan),
+            rejects=rejects,
             yes=yes,
-            stopped=stopped,
             as_json=as_json,
         )
-    if plan.refused and plan.already_sent is None:
-        raise SystemExit(SOMETHING_TO_FIX)

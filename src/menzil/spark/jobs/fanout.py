@@ -9,53 +9,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from menzil.model.errors import InvalidValueError, UnknownNameError, UsageError
+from menzil.model.errors import UnknownNameError, UsageError
 from menzil.ops import looking_pipeline
+from menzil.spark.jobs.bulk import BulkPlan, SendReport, by_count, reason, refused_rows, sample, set_aside
 from menzil.spark.jobs.columns import OPTIONS, shape
 from menzil.spark.jobs.door import already_sent, write
 from menzil.spark.jobs.events import receivers, schema_problems
 from menzil.spark.jobs.match import Subscription, demand_shallow
 from menzil.spark.jobs.plainly import plainly
 from menzil.spark.jobs.refuse import problems
-from menzil.spark.jobs.send import REFUSED_SHOWN, SAMPLE, by_count, keep_rejects, reason, shown
 from menzil.spark.source.door import ask
 
 #: An event has a type where a message has an endpoint.
 _WORDS = {"event_type": "string"} | {word: kind for word, kind in OPTIONS.items() if word != "endpoint"}
 
 
-@dataclass(frozen=True, slots=True)
-class FanoutPlan:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FanoutPlan(BulkPlan):
     """What a fan-out would do. `unwanted` events fit no subscription and make no message."""
 
-    send_id: str
     events: int
-    messages: int
     unwanted: int
-    refused: int
     subscriptions: int
-    endpoints: dict[str, int]
-    already_sent: int | None
-    sample: list[dict[str, Any]] = field(default_factory=list)
-    reasons: dict[str, int] = field(default_factory=dict)
-    refused_rows: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class FanoutReport:
-    """What a fan-out did. A repeat of a send id has made nothing new: `messages` are those of the first time."""
-
-    send_id: str
-    messages: int
-    refused: int
-    repeated: bool
-    seconds: float
 
 
 class Fan(NamedTuple):
@@ -143,7 +124,7 @@ def plan_fanout(
 
 
 def _plan(fanned: Fan, dsn: str, send_id: str) -> FanoutPlan:
-    events, good = fanned.events, F.col("_problem").isNull()
+    events = fanned.events
     # One row per copy; one without an endpoint for an event that is refused, or that nobody wants.
     rows = events.select(F.posexplode_outer("_endpoints").alias("place", "endpoint"), reason().alias("reason"))
     first = F.count_if(F.coalesce("place", F.lit(0)) == 0)
@@ -152,7 +133,6 @@ def _plan(fanned: Fan, dsn: str, send_id: str) -> FanoutPlan:
     reasons = {row["reason"]: row["count"] for row in counts if row["reason"] is not None}
     unwanted = sum(row["count"] for row in counts if row["endpoint"] is None and row["reason"] is None)
     refused = sum(reasons.values())
-    bad = events.drop("_endpoints").where(~good).limit(REFUSED_SHOWN)
     return FanoutPlan(
         send_id=send_id,
         events=sum(row["events"] for row in counts),
@@ -162,9 +142,9 @@ def _plan(fanned: Fan, dsn: str, send_id: str) -> FanoutPlan:
         subscriptions=fanned.subscriptions,
         endpoints=by_count(endpoints),
         already_sent=already_sent(dsn, send_id),
-        sample=[shown(row) for row in copies(events).limit(SAMPLE).collect()] if endpoints else [],
+        sample=sample(copies(events)) if endpoints else [],
         reasons=by_count(reasons),
-        refused_rows=[shown(row) for row in bad.collect()] if refused else [],
+        refused_rows=refused_rows(events.drop("_endpoints")) if refused else [],
     )
 
 
@@ -180,7 +160,7 @@ def fanout(
     columns: Mapping[str, str] | None = None,
     rejects: str | None = None,
     plan: FanoutPlan | None = None,
-) -> FanoutReport:
+) -> SendReport:
     """Send every event to all who have subscribed, in one transaction, unless this send id has done so before.
 
     `rejects` and `plan` are those of send().
@@ -188,18 +168,11 @@ def fanout(
     started = time.monotonic()
     before = already_sent(dsn, send_id)
     if before is not None:
-        return FanoutReport(send_id, before, 0, repeated=True, seconds=time.monotonic() - started)
+        return SendReport(send_id, before, 0, repeated=True, seconds=time.monotonic() - started)
     fanned = fan(frame, dsn, event_type=event_type, payload=payload, columns=columns)
     seen = _plan(fanned, dsn, send_id) if plan is None else plan
-    if seen.refused:
-        if rejects is None:
-            worst, number = next(iter(seen.reasons.items()))
-            raise InvalidValueError(
-                f"{seen.refused:,} of {seen.events:,} events would be refused, {number:,} of them so: {worst}",
-                hint="nothing was sent; correct them, or give a directory for the rejected rows",
-            )
-        keep_rejects(fanned.events.drop("_endpoints"), rejects, send_id)
+    set_aside(fanned.events.drop("_endpoints"), seen, rejects, f"{seen.events:,} events")
     if not seen.messages:
-        return FanoutReport(send_id, 0, seen.refused, repeated=False, seconds=time.monotonic() - started)
+        return SendReport(send_id, 0, seen.refused, repeated=False, seconds=time.monotonic() - started)
     made = write(copies(fanned.events), dsn, send_id, what="fanout")
-    return FanoutReport(send_id, made, seen.refused, repeated=False, seconds=time.monotonic() - started)
+    return SendReport(send_id, made, seen.refused, repeated=False, seconds=time.monotonic() - started)

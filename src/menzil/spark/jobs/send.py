@@ -8,55 +8,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
+from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from menzil.model.errors import InvalidValueError
 from menzil.ops import looking_pipeline
+from menzil.spark.jobs.bulk import BulkPlan, SendReport, by_count, reason, refused_rows, sample, set_aside
 from menzil.spark.jobs.columns import shape
 from menzil.spark.jobs.door import already_sent, write
 from menzil.spark.jobs.endpoints import closed, demand_open
 from menzil.spark.jobs.plainly import plainly
 from menzil.spark.jobs.refuse import problems
-from menzil.spark.lake.layout import directory
 from menzil.spark.source.door import ask
 
-#: Rows that a plan shows: messages as they would be sent, and refused ones with their reasons.
-SAMPLE = 3
-REFUSED_SHOWN = 20
 
-#: Letters of a body in them.
-LONGEST = 200
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendPlan(BulkPlan):
+    """What a send of rows would do."""
 
-
-@dataclass(frozen=True, slots=True)
-class SendPlan:
-    """What a send would do. `already_sent` is the number of messages that this send id has made before, else None."""
-
-    send_id: str
     rows: int
-    messages: int
-    refused: int
-    endpoints: dict[str, int]
-    already_sent: int | None
-    sample: list[dict[str, Any]] = field(default_factory=list)
-    reasons: dict[str, int] = field(default_factory=dict)
-    refused_rows: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class SendReport:
-    """What a send did. A repeat of a send id has made nothing new: `messages` are those of the first time."""
-
-    send_id: str
-    messages: int
-    refused: int
-    repeated: bool
-    seconds: float
 
 
 def checked(
@@ -117,34 +88,10 @@ def _plan(rows: DataFrame, dsn: str, send_id: str) -> SendPlan:
         refused=refused,
         endpoints=by_count(endpoints),
         already_sent=already_sent(dsn, send_id),
-        sample=[shown(row) for row in rows.where(good).drop("_problem").limit(SAMPLE).collect()] if messages else [],
+        sample=sample(rows.where(good).drop("_problem")) if messages else [],
         reasons=by_count(reasons),
-        refused_rows=[shown(row) for row in rows.where(~good).limit(REFUSED_SHOWN).collect()] if refused else [],
+        refused_rows=refused_rows(rows) if refused else [],
     )
-
-
-def reason() -> Column:
-    """What is wrong with a row, worded so that rows with the same fault are counted together."""
-    return F.regexp_replace("_problem", r"has \d+ bytes", "has too many bytes")
-
-
-def by_count(counts: Mapping[str, int]) -> dict[str, int]:
-    """The most frequent first."""
-    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
-
-
-def shown(row: Row) -> dict[str, Any]:
-    """A row for people: what is not there is left out, bodies are cut, bytes are counted."""
-    named = {name.removeprefix("_"): value for name, value in row.asDict().items() if value is not None}
-    return {name: _cut(value) for name, value in named.items()}
-
-
-def _cut(value: Any) -> Any:
-    if isinstance(value, bytes | bytearray):
-        return f"{len(value)} bytes"
-    if isinstance(value, datetime):  # Spark gives the wall clock of this machine, without a zone
-        return value.astimezone(UTC)
-    return value[:LONGEST] + "…" if isinstance(value, str) and len(value) > LONGEST else value
 
 
 @plainly
@@ -172,24 +119,8 @@ def send(
         return SendReport(send_id, before, 0, repeated=True, seconds=time.monotonic() - started)
     rows = checked(spark, frame, dsn, endpoint=endpoint, payload=payload, columns=columns)
     seen = _plan(rows, dsn, send_id) if plan is None else plan
-    if seen.refused:
-        if rejects is None:
-            raise refusal(seen)
-        keep_rejects(rows, rejects, send_id)
+    set_aside(rows, seen, rejects, f"{seen.rows:,} rows")
     if not seen.messages:  # an id that has sent nothing is not used up
         return SendReport(send_id, 0, seen.refused, repeated=False, seconds=time.monotonic() - started)
     made = write(rows.where("_problem is null").drop("_problem"), dsn, send_id, what="send")
     return SendReport(send_id, made, seen.refused, repeated=False, seconds=time.monotonic() - started)
-
-
-def keep_rejects(rows: DataFrame, rejects: str, send_id: str) -> None:
-    """Write the refused rows to a directory of this send id; what else lies beside it is left alone."""
-    bad = rows.where("_problem is not null").withColumnRenamed("_problem", "problem")
-    bad.write.mode("overwrite").json(f"{rejects}/{directory(send_id)}")
-
-
-def refusal(plan: SendPlan) -> InvalidValueError:
-    """The error of a send that has rows which the engine would refuse."""
-    worst, number = next(iter(plan.reasons.items()))
-    sentence = f"{plan.refused:,} of {plan.rows:,} rows would be refused, {number:,} of them so: {worst}"
-    return InvalidValueError(sentence, hint="nothing was sent; correct them, or give a directory for the rejected rows")

@@ -1,5 +1,7 @@
 -- Gives messages that were just inserted in bulk their places, as send_many does: on the schedule, behind their ordering
 -- key, or among the ready ones; and tells the consumers. One that was given its ordering key already is ready at once.
+-- Dead letters and replays may pay for the call; send_many, which every publish goes through, spells it out: called from
+-- there, this makes the sending of a single message 6 to 10 % dearer.
 create or replace function menzil._place_messages(p_ids bigint[], p_now timestamptz) returns void
 language plpgsql
 set enable_seqscan = off set jit = off as $$

@@ -1,0 +1,69 @@
+"""How clients and workers connect: autocommit and no session state, so that a pooler may stand between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from menzil.model.errors import SchemaTooNewError, SchemaTooOldError, UsageError, translate
+from menzil.model.version import SCHEMA_VERSION_KNOWN
+from menzil.ops.run import read_plainly
+from menzil.ops.upkeep import Handshake
+
+Conn = psycopg.Connection[Any]
+AsyncConn = psycopg.AsyncConnection[Any]
+
+#: What everybody adds to a DSN. Nothing that a pooler in transaction mode would mind.
+_ADDED = {"client_encoding": "utf8", "connect_timeout": 10}
+
+
+def options(dsn: str, *, prepare: bool, **added: Any) -> dict[str, Any]:
+    """Return what to connect with besides the DSN; what the DSN says itself stays."""
+    try:
+        given = conninfo_to_dict(dsn)
+    except psycopg.Error:
+        # The original error repeats the DSN, and with it the password.
+        hint = 'write it like "postgresql://user@host/database"'
+        raise UsageError("The DSN is not a connection string PostgreSQL understands.", hint=hint) from None
+    own = {name: value for name, value in (_ADDED | added).items() if name not in given}
+    return own | {"autocommit": True, "prepare_threshold": 5 if prepare else None}
+
+
+def connect(dsn: str, given: Mapping[str, Any]) -> Conn:
+    """Open a connection with these options."""
+    try:
+        return psycopg.connect(dsn, **given)
+    except psycopg.Error as error:
+        raise translate(error) or error from error
+
+
+async def connect_async(dsn: str, given: Mapping[str, Any]) -> AsyncConn:
+    """Open a connection with these options."""
+    try:
+        return await psycopg.AsyncConnection.connect(dsn, **given)
+    except psycopg.Error as error:
+        raise translate(error) or error from error
+
+
+def configure(conn: Conn) -> None:
+    """Make a connection fit for Ops. READ COMMITTED is said in BEGIN where there is one; the session stays as it is."""
+    read_plainly(conn)
+    conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+
+
+async def configure_async(conn: AsyncConn) -> None:
+    """The same for an async one."""
+    read_plainly(conn)
+    await conn.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
+
+
+def demand_known(answer: Handshake, who: str) -> None:
+    """Refuse a schema that this client or worker does not know."""
+    installed = answer.schema_version
+    if installed > SCHEMA_VERSION_KNOWN:
+        raise SchemaTooNewError(f"The database has schema {installed}; this {who} knows {SCHEMA_VERSION_KNOWN}.")
+    if installed < SCHEMA_VERSION_KNOWN:
+        raise SchemaTooOldError(f"The database has schema {installed}; this {who} needs {SCHEMA_VERSION_KNOWN}.")
