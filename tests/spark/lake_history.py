@@ -73,7 +73,35 @@ def in_database(dsn: str) -> dict[int, dict[str, Any]]:
         ).fetchall()
     found = {row[0]: dict(zip(names, row, strict=True)) | {"attempts": []} for row in rows}
     for message_id, *attempt in tries:
-        found[message_id]["attempts"].append(tuple(attempt))
+        if message_id in found:  # tries stay when their month leaves
+            found[message_id]["attempts"].append(tuple(attempt))
+    return found
+
+
+def archived(dsn: str) -> int:
+    """How many ended messages the database has."""
+    with psycopg.connect(dsn) as conn:
+        row = conn.execute("select count(*) from menzil.archive").fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+def event_lines(dsn: str) -> dict[int, dict[str, Any]]:
+    """The event log, in the types a lake has."""
+    columns = RELATIONS["event_log"].columns
+    texts = ", ".join(column.expression for column in columns)
+    with psycopg.connect(dsn, options="-c timezone=UTC") as conn:
+        rows = conn.execute(f"select {texts} from menzil.event_log".encode()).fetchall()
+    return {row[0]: dict(zip([column.name for column in columns], row, strict=True)) for row in rows}
+
+
+def lines_in_lake(spark: SparkSession, place: Path) -> dict[int, dict[str, Any]]:
+    """The same of a lake. A line that lies there twice fails here."""
+    names = [column.name for column in RELATIONS["event_log"].columns]
+    frame = lake.events(spark, place)
+    rows = [] if frame is None else frame.toArrow().to_pylist()
+    found = {row["id"]: {name: row[name] for name in names} for row in rows}
+    assert len(found) == len(rows)
     return found
 
 

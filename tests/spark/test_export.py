@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
+import itertools
 import os
-import signal
-import subprocess
-import sys
-from datetime import timedelta
+import shutil
+import time
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import psycopg
@@ -22,7 +21,21 @@ from menzil.spark import lake
 from menzil.spark.jobs.export import export
 from menzil.spark.lake import LakeDamagedError, layout
 from menzil.spark.lake.manifest import Manifest
-from tests.spark.lake_history import DECEMBER, JANUARY, fill, in_database, in_lake
+from menzil.spark.lake.publish import sweep
+from menzil.spark.lake.storage import LocalStorage
+from menzil.spark.source import partitions
+from menzil.spark.source.places import SETTINGS
+from menzil.spark.source.survey import Survey
+from tests.spark.lake_history import (
+    DECEMBER,
+    JANUARY,
+    archived,
+    event_lines,
+    fill,
+    in_database,
+    in_lake,
+    lines_in_lake,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -39,11 +52,6 @@ def crash_at(step: str):
     return progress
 
 
-def archived(dsn: str) -> int:
-    with psycopg.connect(dsn) as conn:
-        return conn.execute("select count(*) from menzil.archive").fetchone()[0]
-
-
 def test_the_lake_equals_the_archive_row_by_row_and_every_tool_can_read_it(
     spark: SparkSession, db: str, tmp_path: Path
 ) -> None:
@@ -56,6 +64,8 @@ def test_the_lake_equals_the_archive_row_by_row_and_every_tool_can_read_it(
     checked = lake.verify(tmp_path, db, spark=spark)
     assert checked.problems == ()
     assert checked.rows == 60
+    assert lines_in_lake(spark, tmp_path) == event_lines(db)
+    assert report.events == len(event_lines(db)) > 0
     password = conninfo_to_dict(db)["password"].encode()
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and password in path.read_bytes()]
 
@@ -84,17 +94,24 @@ def test_a_second_run_exports_only_what_is_new_and_a_repeated_one_nothing(
     assert in_lake(spark, tmp_path) == in_database(db)
 
     # The two runs left two files in each partition: together they are one.
-    before = lake.files(tmp_path)
+    before = lake.files(tmp_path) + lake.files(tmp_path, table="events")
+    kept = shutil.copytree(tmp_path, tmp_path.with_name("kept"))
     report = lake.compact(spark, tmp_path)
-    assert report.after < report.before
+    assert report.after < report.before == report.removed
     assert set(lake.files(tmp_path)).isdisjoint(before)
     assert in_lake(spark, tmp_path) == in_database(db)
-    assert all(Path(path).exists() for path in before), "readers that began before go on reading"
+    assert lines_in_lake(spark, tmp_path) == event_lines(db)
     assert lake.verify(tmp_path, db, spark=spark).problems == ()
-    assert lake.compact(spark, tmp_path, grace=timedelta(0)).removed == len(before)
-    assert spark.read.parquet(str(tmp_path / "data")).count() == 30
+    assert sorted(str(path) for path in (tmp_path / "data").rglob("*.parquet")) == lake.files(tmp_path)
+
+    lake.compact(spark, kept, grace=timedelta(hours=1))
+    names = {path.name for path in kept.rglob("*.parquet")}
+    assert {Path(path).name for path in before} <= names, "readers that began before go on reading"
+    assert sweep(LocalStorage(str(kept)), timedelta(0)) == len(before)
+    assert sorted(str(path) for path in (kept / "data").rglob("*.parquet")) == lake.files(kept)
 
 
+@pytest.mark.usefixtures("small")
 def test_a_run_that_crashes_at_every_step_leaves_nothing_half_and_ends_exact(
     spark: SparkSession, db: str, tmp_path: Path
 ) -> None:
@@ -124,10 +141,12 @@ def test_a_run_that_crashes_at_every_step_leaves_nothing_half_and_ends_exact(
     assert archived(db) == 0
     assert in_lake(spark, tmp_path) == more
     again = export(spark, db, tmp_path, run_id="more", drop=True)
-    assert (again.rows, again.dropped) == (0, [])
+    assert (again.rows, again.dropped, again.events) == (0, [], 0)
+    assert lines_in_lake(spark, tmp_path) == event_lines(db), "the drops too, which are lines of the log"
     assert [path for path in (tmp_path / "_tmp").rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.usefixtures("small")
 def test_a_message_that_ends_between_export_and_drop_keeps_its_month(
     spark: SparkSession, db: str, tmp_path: Path
 ) -> None:
@@ -150,6 +169,7 @@ def test_a_message_that_ends_between_export_and_drop_keeps_its_month(
     assert set(in_lake(spark, tmp_path)) == {*range(1, 11), 12, 14}
 
 
+@pytest.mark.usefixtures("small")
 def test_a_month_with_a_live_message_is_exported_but_not_dropped(spark: SparkSession, db: str, tmp_path: Path) -> None:
     fill(db, 1, 4)
     with psycopg.connect(db) as conn:
@@ -180,22 +200,24 @@ def _change(path: Path) -> None:
     pyarrow.parquet.write_table(changed, path, compression="zstd")
 
 
-@pytest.mark.parametrize("harm", [_delete, _truncate, _change])
+@pytest.mark.usefixtures("small")
 def test_damage_to_a_published_file_is_found_and_nothing_is_dropped(
-    spark: SparkSession, db: str, tmp_path: Path, harm
+    spark: SparkSession, db: str, tmp_path: Path
 ) -> None:
     fill(db, 1, 8)
-    export(spark, db, tmp_path)
-    victim = Path(lake.files(tmp_path)[0])
-    harm(victim)
-    if harm is _change:  # so that its size does not give it away
-        _pretend(tmp_path, victim)
-    problems = lake.verify(tmp_path, spark=spark).problems
-    assert len(problems) == 1
-    assert victim.name in problems[0]
-    with pytest.raises(LakeDamagedError, match="stays in the database"):
-        export(spark, db, tmp_path, drop=True)
-    assert archived(db) == 8
+    export(spark, db, tmp_path / "sound")
+    for harm in (_delete, _truncate, _change):
+        place = shutil.copytree(tmp_path / "sound", tmp_path / harm.__name__)
+        victim = Path(lake.files(place)[0])
+        harm(victim)
+        if harm is _change:  # so that its size does not give it away
+            _pretend(place, victim)
+        problems = lake.verify(place, spark=spark).problems
+        assert len(problems) == 1
+        assert victim.name in problems[0]
+        with pytest.raises(LakeDamagedError, match="stays in the database"):
+            export(spark, db, place, drop=True)
+        assert archived(db) == 8
 
 
 def _pretend(place: Path, victim: Path) -> None:
@@ -208,67 +230,67 @@ def _pretend(place: Path, victim: Path) -> None:
         path.write_bytes(dataclasses.replace(manifest, files=files).encode())
 
 
-_KILLED = """
-import os, signal, sys
-from menzil.spark.session import get_session
-from menzil.spark.jobs.export import export
-seen = 0
-def progress(step, month, rows):
-    global seen
-    seen += 1
-    print(step, month, flush=True)
-    if seen == int(sys.argv[2]):
-        os.kill(os.getpid(), signal.SIGKILL)
-spark = get_session("killed", "local[2]", quick=True)
-export(spark, os.environ["MENZIL_DSN"], sys.argv[1], run_id="killed", progress=progress)
-"""
+@pytest.mark.usefixtures("small")
+def test_until_is_exact_and_what_it_left_out_comes_later_once(spark: SparkSession, db: str, tmp_path: Path) -> None:
+    fill(db, 1, 6)
+    with psycopg.connect(db) as conn:  # of December there are three: one of each day
+        conn.execute(
+            "update menzil.archive set created_at = '2024-12-01Z'::timestamptz + id * interval '1 day' "
+            "where created_at < '2025-01-01Z'"
+        )
+    edge = datetime.fromisoformat("2024-12-05T00:00:00Z")  # when message 4 was created
+    first = export(spark, db, tmp_path, until=edge, drop=True)
+    assert [(each.month, each.rows, each.drop) for each in first.months] == [(DECEMBER, 1, None)]
+    assert set(in_lake(spark, tmp_path)) == {2}
+    assert lake.verify(tmp_path, db, spark=spark).problems == ()
+    fill(db, 7, 8)  # another that was created at the end of December
+    assert export(spark, db, tmp_path, until=edge).rows == 0
+    assert export(spark, db, tmp_path, until=edge + timedelta(microseconds=1)).rows == 1
+    assert set(in_lake(spark, tmp_path)) == {2, 4}
+    assert lake.verify(tmp_path, db, spark=spark).problems == ()
+    export(spark, db, tmp_path)
+    assert in_lake(spark, tmp_path) == in_database(db)
+    assert lines_in_lake(spark, tmp_path) == event_lines(db)
+    assert export(spark, db, tmp_path, drop=True).dropped == [DECEMBER, JANUARY]
 
 
-def test_a_driver_that_is_killed_is_finished_by_the_next_run(spark: SparkSession, db: str, tmp_path: Path) -> None:
-    fill(db, 1, 12)
-    done = subprocess.run(
-        [sys.executable, "-c", _KILLED, str(tmp_path / "lake"), "5"],
-        env=os.environ | {"MENZIL_DSN": db},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert done.stdout.splitlines()[-1] == f"move {DECEMBER}"
-    assert in_lake(spark, tmp_path / "lake") == {}
-    command = [
-        sys.executable,
-        "-m",
-        "menzil",
-        "pipeline",
-        "export",
-        "--lake",
-        str(tmp_path / "lake"),
-        "--dsn",
-        db,
-        "--json",
-    ]
-    plan = json.loads(_said([*command, "--run-id", "killed", "--drop"]))
-    assert [each["month"] for each in plan["plan"]["months"]][:2] == [DECEMBER, JANUARY]
-    assert plan["done"] is None
-    assert archived(db) == 12
-    done = json.loads(_said([*command, "--run-id", "killed", "--drop", "--yes"]))["done"]
-    assert [(each["month"], each["drop"]) for each in done["months"]] == [(DECEMBER, "dropped"), (JANUARY, "dropped")]
-    assert set(in_lake(spark, tmp_path / "lake")) == set(range(1, 13))
-    assert archived(db) == 0
-
-
-def _said(command: list[str]) -> str:
-    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=True).stdout
+def test_a_later_run_reads_what_is_new_and_nothing_else(db: str) -> None:
+    fill(db, 1, 2000)
+    with psycopg.connect(db) as conn:
+        (start,) = conn.execute("select pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone()
+    fill(db, 2001, 2010)
+    with psycopg.connect(db, autocommit=True) as conn:
+        conn.execute("analyze menzil.archive")
+        (snapshot,) = conn.execute("select pg_current_snapshot()::text").fetchone()
+        month = "created_at >= '2024-12-01Z' and created_at < '2025-01-01Z'"
+        with Survey(db) as survey:
+            (piece,) = survey.ended([month], start, snapshot)
+        for name, value in SETTINGS.items():
+            conn.execute(f"set {name} = {value}")
+        query = partitions.select("*", piece, [month])
+        ((plan,),) = conn.execute(f"explain (analyze, format json) {query}").fetchone()
+    scan = plan["Plan"]["Plans"][0] if "Plans" in plan["Plan"] else plan["Plan"]
+    assert scan["Node Type"] == "Index Scan"
+    assert "ended_xid" in scan["Index Cond"]
+    assert (scan["Actual Rows"], scan.get("Rows Removed by Filter", 0)) == (5, 0)
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(3600)
 def test_millions_of_messages_leave_with_a_driver_of_one_gigabyte(spark: SparkSession, db: str, tmp_path: Path) -> None:
+    """Alone: pytest -m torture -k millions -s tests/spark/test_export.py; MENZIL_LAKE_ROWS says how many."""
     count = int(os.environ.get("MENZIL_LAKE_ROWS", "5000000"))
     fill(db, 1, count)
     assert spark.conf.get("spark.driver.memory") == "1g"
-    report = export(spark, db, tmp_path, drop=True)
+    told = []
+    report = export(spark, db, tmp_path, drop=True, progress=lambda *step: told.append((time.monotonic(), *step)))
+    print(f"\n{count:,} messages in {report.seconds:.1f} s: {count / report.seconds:,.0f} a second")
+    for (began, step, month, _), (ended, *_) in itertools.pairwise(told):
+        print(f"  {step} {month}: {ended - began:.1f} s")
+    print(
+        f"  {sum(each.files for each in report.months)} files, {sum(each.size for each in report.months) / 1e6:.0f} MB"
+    )
+    print(f"  JVM: {peak_memory(spark) / 1e6:.0f} MB at its peak, of which the heap has at most 1 GB")
     assert report.rows == count
     assert report.dropped == [DECEMBER, JANUARY]
     assert archived(db) == 0
@@ -276,3 +298,10 @@ def test_millions_of_messages_leave_with_a_driver_of_one_gigabyte(spark: SparkSe
         count, count, 1, count,
     )  # fmt: skip
     assert lake.verify(tmp_path, db, spark=spark).problems == ()
+
+
+def peak_memory(spark: SparkSession) -> int:
+    """The most that the JVM ever held, in bytes, as Linux counts it."""
+    pid = spark._jvm.java.lang.ProcessHandle.current().pid()
+    (line,) = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM:")]
+    return int(line.split()[1]) * 1024

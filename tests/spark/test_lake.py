@@ -10,13 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from menzil.model.errors import UsageError
 from menzil.spark import lake
 from menzil.spark.lake import LakeDamagedError, LakeError, layout, publish
+from menzil.spark.lake.cover import Part, covered, missing
 from menzil.spark.lake.fingerprint import Fingerprint
 from menzil.spark.lake.hadoop import HadoopStorage
-from menzil.spark.lake.manifest import File, Manifest, Slice, State
+from menzil.spark.lake.load import EVERY, load
+from menzil.spark.lake.manifest import File, Manifest, Slice
 from menzil.spark.lake.schema import COLUMNS, union
+from menzil.spark.lake.state import State
 from menzil.spark.lake.storage import LocalStorage, Storage
+from menzil.spark.source import partitions
+from menzil.spark.source.options import ReadOptions
 
 BIG = st.integers(-(2**63), 2**63 - 1)
 PRINTS = st.builds(
@@ -53,7 +59,7 @@ def file(name: str, rows: int = 1) -> File:
 
 
 def exported(run: str, start: int, until: int, *files: File) -> Manifest:
-    part = Slice(run, "2025-01", start, until, Fingerprint.total(each.fingerprint for each in files))
+    part = Slice(run, "2025-01", (Part(start, until),), Fingerprint.total(each.fingerprint for each in files))
     return Manifest("export", run, "2025-01", publish.now(), files, slice=part)
 
 
@@ -63,9 +69,10 @@ def test_a_reader_takes_what_is_named_and_not_replaced() -> None:
     manifests = [exported("a", 0, 5, one), exported("b", 5, 9, two), rewritten]
     manifests = [Manifest.decode(manifest.encode()) for manifest in manifests]
     state = State.of(enumerate(manifests, 1))
-    assert list(state.files) == [both.path]
+    assert list(state.messages.files) == [both.path]
     assert set(state.replaced) == {one.path, two.path}
-    assert state.watermark("2025-01") == 9
+    assert covered(state.messages.parts("2025-01")) == [Part(0, 9)]
+    assert State.decode(state.encode()) == state
     assert not state.fits(exported("late", 5, 9, two)), "somebody exported these already"
     assert not state.fits(Manifest("compact", "d", "2025-01", "", (), (one.path,))), "somebody replaced it already"
 
@@ -104,17 +111,19 @@ def test_both_kinds_of_storage_do_the_same(storage: Storage) -> None:
 
 
 def prepared(storage: Storage, manifest: Manifest) -> str:
-    sources = [f"{layout.work(manifest.run, '2025-01')}/rows/{number}" for number, _ in enumerate(manifest.files)]
+    place = layout.work(manifest.run, "2025-01")
+    sources = [f"{place}/rows/{number}" for number, _ in enumerate(manifest.files)]
     for source in sources:
         storage.put(source, b"PAR1")
-    return publish.prepare(storage, manifest, sources)
+    publish.prepare(storage, place, manifest, sources)
+    return place
 
 
 def test_a_prepared_step_is_finished_by_whoever_comes_next_and_an_unprepared_one_is_not(storage: Storage) -> None:
     prepared(storage, exported("a", 0, 5, file("one"), file("two")))
     storage.put(f"{layout.work('b', '2025-01')}/rows/0", b"half")
     publish.recover(storage, "b")
-    assert set(publish.load(storage).files) == {"data/one", "data/two"}
+    assert set(load(storage).messages.files) == {"data/one", "data/two"}
     assert storage.list(layout.WORK) == []
     assert {found.path for found in storage.list(layout.DATA)} == {"data/one", "data/two"}
 
@@ -136,7 +145,7 @@ def test_writers_at_the_same_time_each_get_a_number_of_their_own(tmp_path: Path)
         thread.start()
     for thread in threads:
         thread.join()
-    state = publish.load(LocalStorage(str(tmp_path)))
+    state = load(LocalStorage(str(tmp_path)))
     assert state.number == 8
     assert state.steps == {("run", f"run-{number}", None) for number in range(8)}
 
@@ -145,3 +154,79 @@ def test_an_empty_lake_has_all_columns_and_no_rows(spark: SparkSession, tmp_path
     frame = lake.read(spark, tmp_path)
     assert frame.columns == [*COLUMNS, "year", "month", "endpoint"]
     assert frame.count() == 0
+
+
+TIMES = st.none() | st.sampled_from([f"2025-01-0{day}T00:00:00.000000Z" for day in range(1, 6)])
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), TIMES), max_size=8))
+def test_runs_with_any_bounds_export_every_row_once(runs: list[tuple[int, str | None]]) -> None:
+    seen: list[tuple[int, str]] = []
+    parts: list[Part] = []
+    runs = [(sum(more for more, _ in runs[: n + 1]), top) for n, (_, top) in enumerate(runs)]
+    for until, created_until in runs:
+        new = missing(parts, until, created_until)
+        assert not [1 for part in new for other in parts if part.meets(other)]
+        parts += new
+        for xid in range(33):
+            for day in range(6):
+                at = f"2025-01-0{day}T12:00:00.000000Z"
+                seen += [(xid, at) for part in new if holds(part, xid, at)]
+    assert len(seen) == len(set(seen))
+    reached = [0, *[until for until, _ in runs]]
+    for xid in range(max(reached)):
+        tops = [created_until or "~" for until, created_until in runs if until > xid]
+        for day in range(6):
+            at = f"2025-01-0{day}T12:00:00.000000Z"
+            assert ((xid, at) in seen) == any(at < top for top in tops)
+            assert ((xid, at) in seen) == any(holds(part, xid, at) for part in covered(parts))
+
+
+def holds(part: Part, xid: int, at: str) -> bool:
+    return part.start <= xid < part.until and (part.created_from or "") <= at < (part.created_until or "~")
+
+
+class Counting(LocalStorage):
+    """Counts the files that are read."""
+
+    reads = 0
+
+    def read(self, path: str) -> bytes:
+        self.reads += 1
+        return super().read(path)
+
+
+def test_a_lake_of_a_thousand_steps_is_opened_with_few_reads(tmp_path: Path) -> None:
+    storage = Counting(str(tmp_path))
+    for number in range(3 * EVERY - 2):
+        publish.put(storage, Manifest("run", f"run-{number}", None, publish.now()))
+    storage.reads = 0
+    state = load(storage)
+    assert (state.number, len(state.steps)) == (3 * EVERY - 2, 3 * EVERY - 2)
+    assert storage.reads == EVERY - 1, "the checkpoint and what came after it"
+    assert load(storage, checkpoints=False) == state
+
+    latest = tmp_path / layout.checkpoint(2 * EVERY)
+    latest.write_bytes(latest.read_bytes()[:99])  # a disk that lost the rest
+    assert load(storage) == state
+    changed = State.of([])
+    changed.number = 2 * EVERY
+    latest.write_bytes(changed.encode())
+    assert lake.verify(tmp_path).problems == ("A checkpoint says other than the manifests.",)
+
+
+def test_ends_are_read_by_transaction_id_in_pieces_that_meet_and_only_of_the_archive() -> None:
+    leaf = partitions.Leaf(7, "archive_2025_01", "FOR VALUES FROM ('2025-01-01') TO ('2025-02-01')", 9)
+    pieces = list(partitions.of_ends(leaf, 5, "9", [("6", 60), ("8", 80)]))
+    assert all("ended_xid >= '5'::xid8 and ended_xid < '9'::xid8" in str(piece.condition) for piece in pieces)
+    places = [str(piece.condition).split("::xid8 and ", 2)[2:] for piece in pieces]
+    assert places == [
+        ["(ended_xid, id) <= ('6'::xid8, 60::bigint)"],
+        ["(ended_xid, id) > ('6'::xid8, 60::bigint) and (ended_xid, id) <= ('8'::xid8, 80::bigint)"],
+        ["(ended_xid, id) > ('8'::xid8, 80::bigint)"],
+    ]
+    assert ReadOptions.of({"dsn": "x", "endedFrom": "18446744073709551615"}).ended_from == 2**64 - 1
+    with pytest.raises(UsageError, match="dlq has no ends"):
+        ReadOptions.of({"dsn": "x", "table": "dlq", "endedFrom": "5"})
+    with pytest.raises(UsageError, match="endedFrom is 'x'"):
+        ReadOptions.of({"dsn": "x", "endedFrom": "x"})

@@ -73,6 +73,7 @@ FUNCTIONS = {
     "dlq_summary": {M},
     "archive_months": {P},
     "archive_fingerprint": {P},
+    "event_log_fingerprint": {P},
     "drop_exported_month": {P},
     "dlq_causes": set(),
     "redrive_message": set(),

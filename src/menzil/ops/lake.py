@@ -12,7 +12,11 @@ from menzil.ops.op import Op, Rows
 _FINGERPRINT = """
 select row_count, min_id, max_id, min_created_at, max_created_at, hash_sum::text, hash_xor, attempt_count,
        attempt_sum::text, attempt_xor, failed_attempt_count
-from menzil.archive_fingerprint(%s::timestamptz, %s::text, %s::text)"""
+from menzil.archive_fingerprint(%s::timestamptz, %s::text, %s::text, %s::timestamptz, %s::timestamptz)"""
+
+_EVENTS = """
+select row_count, min_id, max_id, min_created_at, max_created_at, hash_sum::text, hash_xor
+from menzil.event_log_fingerprint(%s::text, %s::text, %s::timestamptz, %s::timestamptz)"""
 
 _DROP = "select menzil.drop_exported_month(%s::timestamptz, %s::bigint, %s::numeric, %s::bigint)"
 
@@ -42,15 +46,52 @@ class ArchiveFingerprint:
     failed_attempt_count: int
 
 
+@dataclass(frozen=True, slots=True)
+class EventFingerprint:
+    """menzil.event_log_fingerprint."""
+
+    row_count: int
+    min_id: int | None
+    max_id: int | None
+    min_created_at: datetime | None
+    max_created_at: datetime | None
+    hash_sum: int
+    hash_xor: int
+
+
 def archive_months() -> Op[list[ArchiveMonth]]:
     """menzil.archive_months."""
     return Op("select month, is_open from menzil.archive_months()", (), _read_months)
 
 
-def archive_fingerprint(month: datetime, start: str | None, until: str | None) -> Op[ArchiveFingerprint]:
+def archive_fingerprint(
+    month: datetime,
+    start: str | None,
+    until: str | None,
+    created_from: str | None = None,
+    created_until: str | None = None,
+) -> Op[ArchiveFingerprint]:
     """menzil.archive_fingerprint."""
-    params = (month.isoformat(), values.optional_text("first transaction", start), values.optional_text("end", until))
+    params = (month.isoformat(), *_bounds(start, until, created_from, created_until))
     return Op(_FINGERPRINT, params, _read_fingerprint)
+
+
+def event_log_fingerprint(
+    start: str | None, until: str | None, created_from: str | None = None, created_until: str | None = None
+) -> Op[EventFingerprint]:
+    """menzil.event_log_fingerprint."""
+    return Op(_EVENTS, _bounds(start, until, created_from, created_until), _read_events)
+
+
+def event_type_schema(name: str) -> Op[str | None]:
+    """The JSON Schema of an event type as text; None when it has none, or there is no such type."""
+    text = "select (select t.schema::text from menzil.event_types t where t.name = %s::text)"
+    return Op(text, (values.text("event type", name),), _read_optional)
+
+
+def _bounds(*given: str | None) -> tuple[str | None, ...]:
+    names = ("first transaction", "end", "first time of creation", "end of creation")
+    return tuple(values.optional_text(name, value) for name, value in zip(names, given, strict=True))
 
 
 def drop_exported_month(month: datetime, count: int, hash_sum: int, hash_xor: int) -> Op[str]:
@@ -59,8 +100,8 @@ def drop_exported_month(month: datetime, count: int, hash_sum: int, hash_xor: in
 
 
 def settled_before() -> Op[str]:
-    """The transaction id below which everything is decided: committed and visible, or never to be."""
-    return Op("select pg_snapshot_xmin(pg_current_snapshot())::text", (), op.text)
+    """The transaction id below which everything is decided, a crash of the server notwithstanding."""
+    return Op("select xid from menzil.feed_position('archive')", (), op.text)
 
 
 def try_lake_lock(lake: str) -> Op[bool]:
@@ -79,3 +120,13 @@ def _read_fingerprint(rows: Rows) -> ArchiveFingerprint:
     return ArchiveFingerprint(
         count, low, high, times[0], times[1], int(total), xor, tries, int(try_sum), try_xor, failed
     )
+
+
+def _read_events(rows: Rows) -> EventFingerprint:
+    count, low, high, first_at, last_at, total, xor = rows[0]
+    times = [None if at is None else read_time(at) for at in (first_at, last_at)]
+    return EventFingerprint(count, low, high, times[0], times[1], int(total), xor)
+
+
+def _read_optional(rows: Rows) -> str | None:
+    return None if rows[0][0] is None else str(rows[0][0])

@@ -20,7 +20,7 @@ declare
     "menzil_pipeline":    ["send", "send_with_options", "send_batch", "send_batch_with_priority", "send_many", "message_create", "enable_fast_mode",
                            "publish", "publish_batch", "validate_event", "schema_version", "bulk_open", "bulk_commit", "bulk_abort",
                            "feed_position", "feed_lost", "feed_advance",
-                           "archive_months", "archive_fingerprint", "drop_exported_month"]}';
+                           "archive_months", "archive_fingerprint", "event_log_fingerprint", "drop_exported_month"]}';
   v_views jsonb := '{
     "menzil_admin":    ["queue", "dlq", "archive", "endpoints", "channels", "event_log", "attempts", "settings", "schedules",
                         "event_types", "subscriptions", "bulk_sends", "consumers", "archive_default"],

@@ -32,9 +32,15 @@ _ANSWERS = {
 
 @click.command()
 @click.option("--lake", required=True, metavar="DIR", help="A directory, or a URL that Hadoop knows.")
-@click.option("--until", type=given.when, metavar="TIME", help="Only months that end by then.")
+@click.option("--until", type=given.when, metavar="TIME", help="Only what was created before then.")
 @click.option("--drop", is_flag=True, help="Drop months from the database that lie verified in the lake.")
 @click.option("--run-id", metavar="ID", help="The same id again exports nothing again.")
+@click.option(
+    "--promote",
+    multiple=True,
+    metavar="EVENT_TYPE",
+    help="Make columns of the fields that its schema names, from now on. May be given several times.",
+)
 @click.option("--compact", is_flag=True, help="Afterwards make few large files of many small ones.")
 @click.option("--verify", is_flag=True, help="Export nothing; compare lake, manifests and database.")
 @yes_option
@@ -46,12 +52,13 @@ def export(
     until: datetime | timedelta | None,
     drop: bool,
     run_id: str | None,
+    promote: tuple[str, ...],
     compact: bool,
     verify: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Bring what is new in the archive to a lake: Parquet files by month and endpoint, and manifests that name them.
+    """Bring what is new in the archive and the event log to a lake: Parquet files, and manifests that name them.
 
     What was written is read back and compared with the database before it counts. With --drop, months that are over
     and lie whole in the lake leave the database; without it, nothing there changes.
@@ -68,17 +75,19 @@ def export(
         months = [
             {"month": f"{each.starts_at:%Y-%m}", "open": each.is_open}
             for each in shop.db.run(ops.archive_months())
-            if end is None or (each.starts_at + timedelta(days=32)).replace(day=1) <= end
+            if end is None or each.starts_at < end
         ]
         over = sum(not month["open"] for month in months)
-        sentences = [f"Exports what is new of {count(len(months), 'month')} to {lake}."]
+        if end is not None and months and f"{end:%Y-%m}" == months[-1]["month"] and not months[-1]["open"]:
+            over -= 1  # the month goes on after that time
+        sentences = [f"Exports what is new of {count(len(months), 'month')} and of the event log to {lake}."]
         if drop:
             sentences.append(f"Drops {count(over, 'month')} from the database, once verified; open ones stay.")
 
         def act() -> dict[str, object]:
             from menzil.spark.jobs.export import export as job  # only now: importing Spark takes a while
 
-            report = job(shop.spark, shop.dsn, lake, until=end, drop=drop, run_id=run_id)
+            report = job(shop.spark, shop.dsn, lake, until=end, drop=drop, run_id=run_id, promote=promote)
             done: dict[str, object] = asdict(report) if as_json else {"messages": report.rows}
             if compact:
                 from menzil.spark.lake import compact as rewrite
@@ -95,6 +104,8 @@ def _tell(report: ExportReport) -> None:
     for month in report.months:
         fate = "" if month.drop is None else f"; {_ANSWERS[month.drop]}"
         say(f"{month.month}: {count(month.rows, 'message')} in {count(month.files, 'file')}{fate}")
+    if report.events:
+        say(f"Event log: {count(report.events, 'line')}")
 
 
 def _verify(shop: Workshop, lake: str, as_json: bool) -> None:

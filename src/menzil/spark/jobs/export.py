@@ -1,15 +1,15 @@
 """export: the archive goes to a lake, month by month, and only what is proved to lie there may leave the database.
 
 Of each month the ends that are new are read (by the ids of their transactions, below the oldest that still runs),
-written to a place of work, read back and compared with PostgreSQL, and published. Interrupted anywhere, the next run
-goes on.
+written to a place of work, read back and compared with PostgreSQL, and published; then the same is done for the event
+log. Interrupted anywhere, the next run goes on.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,20 +21,16 @@ from menzil.model.errors import UsageError
 from menzil.ops import lake as ops
 from menzil.ops.run import run as ask
 from menzil.spark.jobs.export_drop import drop_month
-from menzil.spark.jobs.export_rows import rows
+from menzil.spark.jobs.export_step import Exporter, Progress
 from menzil.spark.lake import layout
 from menzil.spark.lake.errors import LakeBusyError
-from menzil.spark.lake.fingerprint import Fingerprint
-from menzil.spark.lake.manifest import Manifest, Slice
-from menzil.spark.lake.publish import finish, load, now, put, recover
+from menzil.spark.lake.load import load
+from menzil.spark.lake.manifest import File, Manifest
+from menzil.spark.lake.publish import now, put, recover
 from menzil.spark.lake.storage import Storage, open_storage
-from menzil.spark.lake.write import ready, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-#: Told at each step: its name (read, write, verify, move, publish, drop, done), the month, and how many messages.
-Progress = Callable[[str, str, int], None]
 
 #: Seconds to wait for another export, which may be one that was killed and whose connection is not closed yet.
 PATIENCE = 30.0
@@ -54,12 +50,13 @@ class MonthReport:
 
 @dataclass(frozen=True)
 class ExportReport:
-    """What a run did; months with nothing new are not in it, unless they were to be dropped."""
+    """What a run did; months with nothing new are not in it, unless they were to be dropped. `events` are new lines."""
 
     run_id: str
     lake: str
     months: tuple[MonthReport, ...]
     seconds: float
+    events: int = 0
 
     @property
     def rows(self) -> int:
@@ -81,13 +78,15 @@ def export(
     drop: bool = False,
     run_id: str | None = None,
     months: Sequence[str] | None = None,
+    promote: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> ExportReport:
     """Export what is new. Driver; one at a time per lake.
 
-    `until` leaves out months that end after it, `months` ("2026-03") all others. With `drop` a month whose every
-    message lies verified in the lake leaves the database, unless it can still grow. A run id that is done exports
-    nothing again.
+    `until` leaves out what was created at that time or later, `months` ("2026-03") all other months. With `drop` a
+    month whose every message lies verified in the lake leaves the database, unless it can still grow or goes on after
+    `until`. The fields of event types in `promote` become columns, from now on in every run. A run id that is done
+    exports nothing again.
     """
     began = time.monotonic()
     if until is not None and until.tzinfo is None:
@@ -98,56 +97,32 @@ def export(
     with _alone(dsn, storage) as conn:
         recover(storage, run)
         finished = ("run", run, None) in load(storage).steps
+        exporter = Exporter(spark, conn, dsn, storage, run, until, tell)
+        exporter.promote(promote)
         reports = []
         for found in ask(conn, ops.archive_months()):
             month = layout.month_label(found.starts_at)
-            if (months is not None and month not in months) or (until is not None and layout.month_end(month) > until):
+            if (months is not None and month not in months) or (until is not None and found.starts_at >= until):
                 continue
             report = MonthReport(month, 0, 0, 0, found.is_open)
             if not finished:
-                report = _export_month(spark, conn, dsn, storage, run, report, tell)
-            if drop and not found.is_open:
+                report = _exported(report, exporter.month(month))
+            if drop and not found.is_open and (until is None or layout.month_end(month) <= until):
                 answer = drop_month(spark, conn, storage, month)
                 report = replace(report, drop=answer)
                 tell("drop", month, report.rows)
             if report.rows or report.drop:
                 reports.append(report)
-        if not finished and (run_id is not None or reports):
+        events = 0 if finished else sum(file.fingerprint.rows for file in exporter.events())
+        if not finished and (run_id is not None or reports or events):
             put(storage, Manifest("run", run, None, now()))
     tell("done", "", sum(each.rows for each in reports))
-    return ExportReport(run, storage.root, tuple(reports), time.monotonic() - began)
+    return ExportReport(run, storage.root, tuple(reports), time.monotonic() - began, events)
 
 
-def _export_month(
-    spark: SparkSession,
-    conn: psycopg.Connection[Any],
-    dsn: str,
-    storage: Storage,
-    run: str,
-    report: MonthReport,
-    tell: Progress,
-) -> MonthReport:
-    month, state = report.month, load(storage)
-    if ("export", run, month) in state.steps:
-        return report
-    start, until = state.watermark(month), int(ask(conn, ops.settled_before()))
-    if until <= start:
-        return report
-    tell("read", month, 0)
-    archive = ask(conn, ops.archive_fingerprint(layout.month_start(month), str(start), str(until)))
-    expected = Fingerprint.of_archive(archive)
-    if not expected.rows:
-        return report
-    tell("write", month, expected.rows)
-    place = layout.work(run, month)
-    write(storage, rows(spark, dsn, month, start, until, archive.failed_attempt_count), place)
-    tell("verify", month, expected.rows)
-    part = Slice(run, month, start, until, expected)
-    place, files = ready(spark, storage, "export", run, month, expected, part=part)
-    tell("prepare", month, expected.rows)
-    if not finish(storage, place, lambda step: tell(step, month, expected.rows)):
-        raise LakeBusyError(f"Somebody else exported {month} to the same lake.")
-    return replace(report, rows=expected.rows, files=len(files), size=sum(file.size for file in files))
+def _exported(report: MonthReport, files: Sequence[File]) -> MonthReport:
+    rows = sum(file.fingerprint.rows for file in files)
+    return replace(report, rows=rows, files=len(files), size=sum(file.size for file in files))
 
 
 @contextmanager

@@ -11,12 +11,13 @@ import psycopg
 from menzil.ops import lake as ops
 from menzil.ops.run import run as ask
 from menzil.spark.lake import layout
+from menzil.spark.lake.compare import still_there
 from menzil.spark.lake.errors import LakeDamagedError
 from menzil.spark.lake.fingerprint import Fingerprint
+from menzil.spark.lake.load import load
 from menzil.spark.lake.manifest import Slice
-from menzil.spark.lake.publish import load
 from menzil.spark.lake.storage import Storage
-from menzil.spark.lake.verify import content_problems, file_problems, still_there
+from menzil.spark.lake.verify import content_problems, file_problems
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,10 +32,12 @@ def drop_month(spark: SparkSession, conn: psycopg.Connection[Any], storage: Stor
 
     The database compares its rows with the fingerprint of the files, under a lock, in the transaction that drops them.
     """
-    state = load(storage)
-    slices = [each for each in state.slices if each.month == month]
-    files = state.of_month(month)
-    problems = file_problems(storage, files) or content_problems(spark, storage, state, files)
+    for _ in range(TRIES):
+        state = load(storage)
+        slices, files = state.messages.slices_of(month), state.messages.of_month(month)
+        problems = file_problems(storage, files) or content_problems(spark, storage, state.messages, files)
+        if not problems or load(storage).number == state.number:
+            break  # else a compaction may have replaced files while they were read
     if not problems and Fingerprint.total(f.fingerprint for f in files) != _total(slices):
         problems = [f"The files of {month} do not add up to what was exported."]
     if problems:

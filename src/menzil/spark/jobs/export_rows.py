@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from datetime import datetime
+from functools import reduce
+from typing import Any
 
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from menzil.ops.lake import ArchiveFingerprint
 from menzil.spark.lake import layout
+from menzil.spark.lake.cover import Part, moment
+from menzil.spark.lake.fingerprint import Fingerprint
+from menzil.spark.lake.promote import Promoted, values
 from menzil.spark.lake.schema import COLUMNS
 from menzil.spark.read import read
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-#: Tries that did not succeed, up to this many, are sent to every task instead of sorting all messages by id.
-BROADCAST = 300_000
+#: Tries that did not succeed, up to this many, are sent to every task instead of sorting all messages by id. They pass
+#: through the driver, each with an error of up to 8 KB.
+BROADCAST = 20_000
 
 _TRY = ("attempt", "outcome", "leased_at", "ended_at", "worker", "error", "status_code", "duration_ms")
 
@@ -32,31 +40,69 @@ case when channel rlike '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}\\z' then channel
      else concat(substr(regexp_replace(channel, '[^A-Za-z0-9._-]', '_'), 1, 60), '-',
                  substr(md5(cast(channel as binary)), 1, 12)) end"""
 
+# Of UTC, whatever the time zone of the session is.
+_MONTH = "date_format(to_utc_timestamp(created_at, current_timezone()), 'yyyy-MM')"
 
-def rows(spark: SparkSession, dsn: str, month: str, start: int, until: int, failed_attempts: int) -> DataFrame:
-    """Messages of the month that ended in transactions from `start` to before `until`. Driver; reads nothing yet."""
-    from pyspark.sql import functions as F
 
-    first, end = F.lit(layout.month_start(month)), F.lit(layout.month_end(month))
-    # A snapshot in which all below `until` is over and nothing else has begun is the upper bound in other words.
-    archive = read(spark, dsn, "archive", snapshot=f"{until}:{until}:", endedFrom=start)
-    archive = archive.where((F.col("created_at") >= first) & (F.col("created_at") < end))
-    archive = archive.where(F.col("ended_xid").cast("decimal(20,0)") >= F.lit(start))
-    frame = archive.withColumn("failed", F.array().cast(COLUMNS["attempts"]))
+def rows(
+    spark: SparkSession,
+    dsn: str,
+    month: str,
+    parts: Sequence[Part],
+    archive: Sequence[ArchiveFingerprint],
+    promotions: Sequence[Promoted] = (),
+) -> DataFrame:
+    """Messages of the month that are in these parts, of which the database said this. Driver; reads nothing yet."""
+    messages = reduce(DataFrame.unionByName, [_messages(spark, dsn, month, part) for part in parts])
+    none = F.array().cast(COLUMNS["attempts"])
+    frame = messages.withColumn("failed", none)
+    failed_attempts = sum(each.failed_attempt_count for each in archive)
     if failed_attempts:
-        tries = _failed(spark, dsn, first)
-        frame = archive.join(F.broadcast(tries) if failed_attempts <= BROADCAST else tries, "id", "left")
+        tries = _failed(spark, dsn, month, archive)
+        frame = messages.join(F.broadcast(tries) if failed_attempts <= BROADCAST else tries, "id", "left")
     success = F.expr(f"case when status = 'completed' then array({_SUCCESS}) else array() end")
-    every = F.concat(F.coalesce("failed", F.array().cast(COLUMNS["attempts"])), success.cast(COLUMNS["attempts"]))
+    every = F.concat(F.coalesce("failed", none), success.cast(COLUMNS["attempts"]))
     columns = [F.col(name) for name in COLUMNS if name != "attempts"]
-    return frame.select(*columns, every.alias("attempts"), F.expr(_DIRECTORY).alias("endpoint"))
+    return frame.select(*columns, every.alias("attempts"), *values(promotions), F.expr(_DIRECTORY).alias("endpoint"))
 
 
-def _failed(spark: SparkSession, dsn: str, first: Column) -> DataFrame:
+def _messages(spark: SparkSession, dsn: str, month: str, part: Part) -> DataFrame:
+    # A snapshot in which all below `until` is over and nothing else has begun is the upper bound in other words.
+    options: dict[str, Any] = {"snapshot": f"{part.until}:{part.until}:"}
+    if part.start:  # the index of ends leads to what is new
+        options["endedFrom"] = part.start
+    elif part.created_from:  # and that of times, which does not like to be asked for blocks as well
+        options["numPartitions"] = 1
+    frame = read(spark, dsn, "archive", **options)
+    first = max(moment(layout.month_start(month)), part.created_from or "")
+    end = min(moment(layout.month_end(month)), part.created_until or "~")
+    return frame.where((F.col("created_at") >= _time(first)) & (F.col("created_at") < _time(end)))
+
+
+def _failed(spark: SparkSession, dsn: str, month: str, archive: Sequence[ArchiveFingerprint]) -> DataFrame:
     """Tries that did not succeed, in order, by message. One is not older than its message."""
-    from pyspark.sql import functions as F
-
     tries = read(spark, dsn, "attempts", columns=["message_id", *_TRY])
-    tries = tries.where((F.col("outcome") != "completed") & (F.col("ended_at") >= first))
+    low = min(each.min_id for each in archive if each.min_id is not None)
+    high = max(each.max_id for each in archive if each.max_id is not None)
+    tries = tries.where(F.col("message_id").between(low, high))
+    tries = tries.where(
+        (F.col("outcome") != "completed") & (F.col("ended_at") >= _time(moment(layout.month_start(month))))
+    )
     in_order = F.array_sort(F.collect_list(F.struct(*_TRY))).cast(COLUMNS["attempts"])
     return tries.groupBy(F.col("message_id").alias("id")).agg(in_order.alias("failed"))
+
+
+def event_rows(spark: SparkSession, dsn: str, parts: Sequence[Part], expected: Fingerprint) -> DataFrame:
+    """Lines of the event log in these parts, with the month they lie in. Driver; reads nothing yet."""
+    frame = read(spark, dsn, "event_log").where(F.col("id").between(F.lit(expected.min_id), F.lit(expected.max_id)))
+    xid, at = F.col("xid").cast("decimal(20,0)"), F.col("created_at")
+    inside = F.lit(False)
+    for part in parts:
+        mine = (xid >= F.lit(part.start)) & (xid < F.lit(part.until))
+        mine = mine & (at >= _time(part.created_from)) if part.created_from else mine
+        inside |= mine & (at < _time(part.created_until)) if part.created_until else mine
+    return frame.where(inside).withColumn("label", F.expr(_MONTH))
+
+
+def _time(text: str) -> Column:
+    return F.lit(datetime.fromisoformat(text))

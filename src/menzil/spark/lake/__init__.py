@@ -5,7 +5,7 @@ from __future__ import annotations
 from menzil.spark.lake.compact import CompactReport, compact
 from menzil.spark.lake.errors import LakeBusyError, LakeDamagedError, LakeError
 from menzil.spark.lake.layout import directory
-from menzil.spark.lake.read import files, read
+from menzil.spark.lake.read import events, files, read
 from menzil.spark.lake.verify import VerifyReport, verify
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "VerifyReport",
     "compact",
     "directory",
+    "events",
     "files",
     "read",
     "verify",

@@ -11,7 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from menzil.ops.lake import ArchiveFingerprint
+from menzil.ops.lake import ArchiveFingerprint, EventFingerprint
+from menzil.spark.lake.cover import moment
+from menzil.spark.lake.schema import EVENTS, MESSAGES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,6 +69,14 @@ class Fingerprint:
             found.attempt_count, found.attempt_sum, found.attempt_xor,
         )  # fmt: skip
 
+    @classmethod
+    def of_events(cls, found: EventFingerprint) -> Fingerprint:
+        """What PostgreSQL said of its event log."""
+        return Fingerprint(
+            found.row_count, found.hash_sum, found.hash_xor, found.min_id, found.max_id,
+            _time(found.min_created_at), _time(found.max_created_at),
+        )  # fmt: skip
+
     def as_json(self) -> dict[str, Any]:
         """Sums are larger than what a reader of JSON keeps exactly, so hashes are texts."""
         hashes = ("sum", "xor", "attempts_sum", "attempts_xor")
@@ -89,7 +99,7 @@ def _of(choose: Any, one: Any, other: Any) -> Any:
 
 
 def _time(at: datetime | None) -> str | None:
-    return None if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    return None if at is None else moment(at)
 
 
 # Columns in the order of menzil._archive_hash, with how their text is made.
@@ -99,6 +109,8 @@ worker:text payload:number content:bytes payload_hash:text ordering_key:text ide
 headers:number metadata:number last_error:text state:bytes redrive_of:number replay_of:number response:number"""
 _TRY = """attempt:number outcome:text leased_at:time ended_at:time worker:text error:text status_code:number
 duration_ms:micros"""
+_EVENT = """id:number event_type:text entity_type:text entity_id:text old_value:number new_value:number metadata:number
+created_at:time xid:number"""
 
 _TEXTS = {
     "number": "cast({0} as string)",  # whatever writes itself in one way only
@@ -119,8 +131,11 @@ def _hash(columns: str, before: str, path: str = "") -> str:
     )
 
 
-ROW_HASH = _hash(_ROW, "")
-TRIES = f"transform(attempts, t -> {_hash(_TRY, 'cast(id as string)', 't.')})"
+ROW_HASHES = {MESSAGES: _hash(_ROW, ""), EVENTS: _hash(_EVENT, "")}
+TRIES = {
+    MESSAGES: f"transform(attempts, t -> {_hash(_TRY, 'cast(id as string)', 't.')})",
+    EVENTS: "cast(array() as array<bigint>)",
+}
 
 _AGGREGATES = (
     "count(*) as rows",
@@ -136,12 +151,19 @@ _AGGREGATES = (
 )
 
 
-def of_files(frame: DataFrame, depth: int) -> dict[str, Fingerprint]:
-    """The fingerprint of each file behind a frame, by the last `depth` parts of its path. Reads all of them."""
+def of_files(frame: DataFrame, depth: int, table: str = MESSAGES) -> dict[str, Fingerprint]:
+    """The fingerprint of each file behind a frame, by the last `depth` parts of its path. Reads all of them.
+
+    One line per file comes to the driver, however many rows there are.
+    """
     from pyspark.sql import functions as F
 
     hashed = frame.select(
-        "id", "created_at", "_metadata.file_path", F.expr(ROW_HASH).alias("hash"), F.expr(TRIES).alias("tries")
+        "id",
+        "created_at",
+        "_metadata.file_path",
+        F.expr(ROW_HASHES[table]).alias("hash"),
+        F.expr(TRIES[table]).alias("tries"),
     )
     found = hashed.groupBy("file_path").agg(*[F.expr(text) for text in _AGGREGATES]).collect()
     fingerprints = {}

@@ -71,5 +71,8 @@ class HadoopStorage:
         if not self._files.exists(after):
             raise LakeDamagedError(f"{source} is gone before it was published.")
 
+    def sync(self, path: str) -> None:
+        """Nothing to do: these stores keep what a closed stream has written."""
+
     def remove(self, path: str) -> None:
         self._files.delete(self._path(path), True)

@@ -2,9 +2,11 @@
 
 ::
 
-    DIR/data/year=2026/month=03/endpoint=partner/nightly-7-2026-03-00000.parquet      rows
-    DIR/_manifest/00000000000000000007.json                                          what counts, in order
-    DIR/_tmp/nightly-7/2026-03/…                                                      work in progress
+    DIR/data/year=2026/month=03/endpoint=partner/nightly-7-2026-03-5d1c07aa-00000.parquet   messages
+    DIR/events/year=2026/month=03/nightly-7-2026-03-5d1c07aa-00000.parquet                  lines of the event log
+    DIR/_manifest/00000000000000000007.json                                                what counts, in order
+    DIR/_manifest/checkpoint-00000000000000000050.json                                     the first 50 of them in one
+    DIR/_tmp/nightly-7/2026-03-5d1c07aa/…                                                   work in progress
 
 Names that begin with an underscore are ignored by whoever reads Parquet directories.
 """
@@ -13,9 +15,11 @@ from __future__ import annotations
 
 import hashlib
 import re
+import secrets
 from datetime import UTC, datetime
 
 DATA = "data"
+EVENTS = "events"
 MANIFESTS = "_manifest"
 WORK = "_tmp"
 
@@ -54,22 +58,35 @@ def month_end(label: str) -> datetime:
     return start.replace(year=start.year + start.month // 12, month=start.month % 12 + 1)
 
 
-def partition(month: str, endpoint_directory: str) -> str:
-    """The directory of the rows of a month and an endpoint."""
+def partition(month: str, endpoint_directory: str | None) -> str:
+    """The directory of the rows of a month and an endpoint, or of the event log of a month."""
     year, _, number = month.partition("-")
+    if endpoint_directory is None:
+        return f"{EVENTS}/year={year}/month={number}"
     return f"{DATA}/year={year}/month={number}/endpoint={endpoint_directory}"
 
 
-def file_name(run: str, month: str, number: int) -> str:
-    """The same for the same run, so that a repeated publish finds what the first one left."""
-    return f"{directory(run)}-{month}-{number:05}.parquet"
+def token() -> str:
+    """Of one attempt at a step. Whoever was left behind by a killed one never meets its successor at the same path."""
+    return secrets.token_hex(4)
 
 
-def work(run: str, month: str) -> str:
-    """Where a run prepares a month."""
-    return f"{WORK}/{directory(run)}/{month}"
+def file_name(place: str, month: str, number: int) -> str:
+    """The name of a file that was prepared in this place of work."""
+    _, run, step = place.split("/")
+    return f"{run}-{month}-{step.rsplit('-', 1)[1]}-{number:05}.parquet"
+
+
+def work(run: str, step: str) -> str:
+    """A new place where a run prepares a step."""
+    return f"{WORK}/{directory(run)}/{step}-{token()}"
 
 
 def manifest(number: int) -> str:
     """The manifest of this number."""
     return f"{MANIFESTS}/{number:020}.json"
+
+
+def checkpoint(number: int) -> str:
+    """All manifests up to this number in one."""
+    return f"{MANIFESTS}/checkpoint-{number:020}.json"

@@ -14,7 +14,8 @@ from datetime import UTC, datetime, timedelta
 
 from menzil.spark.lake import layout
 from menzil.spark.lake.errors import LakeBusyError
-from menzil.spark.lake.manifest import Manifest, State
+from menzil.spark.lake.load import load, put_checkpoint
+from menzil.spark.lake.manifest import Manifest
 from menzil.spark.lake.storage import Storage
 
 _NOTE = "prepared.json"
@@ -23,34 +24,25 @@ _ABANDONED = timedelta(days=1)
 Tell = Callable[[str], None]
 
 
-def load(storage: Storage) -> State:
-    """Read all manifests."""
-    names = [found.path for found in storage.list(layout.MANIFESTS) if _is_manifest(found.path)]
-    numbered = ((int(name.rsplit("/", 1)[1][:20]), name) for name in names)
-    return State.of((number, Manifest.decode(storage.read(name))) for number, name in numbered)
-
-
-def _is_manifest(path: str) -> bool:
-    name = path.rsplit("/", 1)[1]
-    return len(name) == 25 and name[:20].isdigit() and name.endswith(".json")
-
-
 def now() -> str:
     """The time of a manifest."""
     return datetime.now(UTC).isoformat()
 
 
-def prepare(storage: Storage, manifest: Manifest, sources: list[str]) -> str:
-    """Leave the note: file number n of the manifest lies at source number n. Returns the place of work."""
-    assert manifest.month is not None
-    place = layout.work(manifest.run, manifest.month)
+def prepare(storage: Storage, place: str, manifest: Manifest, sources: list[str]) -> None:
+    """Leave the note: file number n of the manifest lies at source number n."""
+    for source in sources:
+        storage.sync(source)  # what a manifest will name must survive a power cut
     note = json.dumps({"manifest": json.loads(manifest.encode()), "sources": sources})
     storage.put(f"{place}/{_NOTE}", note.encode())
-    return place
 
 
 def finish(storage: Storage, place: str, tell: Tell = lambda _: None) -> bool:
-    """Do what the note says. False when somebody else changed the lake meanwhile, and the step is taken back."""
+    """Do what the note says. False when somebody else changed the lake meanwhile, and the step is taken back.
+
+    The moves are renames one after the other, with nothing between them and the manifest: whoever reads the directory
+    instead of the manifests sees part of a step for that long. Files that were replaced leave right after.
+    """
     note = json.loads(storage.read(f"{place}/{_NOTE}"))
     manifest = Manifest.decode(json.dumps(note["manifest"]).encode())
     state = load(storage)
@@ -61,10 +53,14 @@ def finish(storage: Storage, place: str, tell: Tell = lambda _: None) -> bool:
         for source, file in zip(note["sources"], manifest.files, strict=True):
             storage.move(source, file.path)
             tell("move")
+        for directory in sorted({file.path.rsplit("/", 1)[0] for file in manifest.files}):
+            storage.sync(directory)
         if not put(storage, manifest):
             _take_back(storage, place, manifest)
             return False
     tell("publish")
+    if manifest.replaces:
+        sweep(storage)
     storage.remove(place)
     return True
 
@@ -78,6 +74,8 @@ def put(storage: Storage, manifest: Manifest) -> bool:
         if not state.fits(manifest):
             return False
         if storage.put(layout.manifest(state.number + 1), manifest.encode()):
+            state.take(state.number + 1, manifest)
+            put_checkpoint(storage, state)
             return True
     raise LakeBusyError("Others keep publishing to this lake.")
 
@@ -89,7 +87,7 @@ def _take_back(storage: Storage, place: str, manifest: Manifest) -> None:
 
 
 def recover(storage: Storage, run: str | None = None) -> None:
-    """Finish prepared steps; remove what this run, or anybody long ago, began without preparing it."""
+    """Finish prepared steps; remove what this run, or anybody long ago, began without preparing it, and what is old."""
     work = storage.list(layout.WORK)
     notes = {found.path.rsplit("/", 1)[0] for found in work if found.path.endswith(f"/{_NOTE}")}
     for place in sorted(notes):
@@ -102,17 +100,19 @@ def recover(storage: Storage, run: str | None = None) -> None:
     for place, at in places.items():
         if place not in notes and (at < long_ago or (run is not None and place.split("/")[1] == layout.directory(run))):
             storage.remove(place)
+    sweep(storage)
 
 
-def sweep(storage: Storage, grace: timedelta) -> int:
-    """Remove files that were replaced longer than `grace` ago: readers that began before have had that long."""
+def sweep(storage: Storage, keep: timedelta | None = None) -> int:
+    """Remove files that were replaced, each when the time that its compaction gave readers is over; or after `keep`."""
     state, removed = load(storage), 0
-    for path, at in state.replaced.items():
-        if (
-            path not in state.files
-            and datetime.now(UTC) - datetime.fromisoformat(at) >= grace
-            and storage.size(path) is not None
-        ):
+    gone = {path for path in state.replaced if all(path not in table.files for table in state.tables.values())}
+    if not gone:
+        return 0
+    there = {found.path for top in (layout.DATA, layout.EVENTS) for found in storage.list(top)}
+    for path in sorted(gone & there):
+        at, seconds = state.replaced[path]
+        if datetime.now(UTC) - datetime.fromisoformat(at) >= (timedelta(seconds=seconds) if keep is None else keep):
             storage.remove(path)
             removed += 1
     return removed

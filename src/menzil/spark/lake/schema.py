@@ -10,23 +10,33 @@ from menzil.spark.source.relations import RELATIONS
 #: Of the layout and the manifests; a reader refuses a later one.
 FORMAT = 1
 
+#: What a lake holds: ended messages, and the event log.
+MESSAGES, EVENTS = "messages", "events"
+
 ATTEMPT = (
     "attempt: bigint, outcome: string, leased_at: timestamp, ended_at: timestamp, worker: string, error: string, "
     "status_code: int, duration_ms: double"
 )
 
-#: What is in the files, by name.
+#: What is in the files of messages, by name.
 COLUMNS: dict[str, str] = {column.name: column.spark_type for column in RELATIONS["archive"].columns} | {
     "attempts": f"array<struct<{ATTEMPT}>>"
 }
+TABLES = {
+    MESSAGES: COLUMNS,
+    EVENTS: {column.name: column.spark_type for column in RELATIONS["event_log"].columns},
+}
 
 #: What the directories say.
-PARTITIONS = {"year": "int", "month": "int", "endpoint": "string"}
+PARTITIONS = {
+    MESSAGES: {"year": "int", "month": "int", "endpoint": "string"},
+    EVENTS: {"year": "int", "month": "int"},
+}
 
 
-def union(schemas: Iterable[dict[str, str]]) -> dict[str, str]:
-    """Our columns, then those that a later version added."""
-    columns = dict(COLUMNS)
+def union(schemas: Iterable[dict[str, str]], table: str = MESSAGES) -> dict[str, str]:
+    """Our columns, then those that a later version or a promotion added."""
+    columns = dict(TABLES[table])
     for schema in schemas:
         for name, kind in schema.items():
             if columns.setdefault(name, kind) != kind:
@@ -34,6 +44,6 @@ def union(schemas: Iterable[dict[str, str]]) -> dict[str, str]:
     return columns
 
 
-def ddl(columns: dict[str, str]) -> str:
+def ddl(columns: dict[str, str], table: str = MESSAGES) -> str:
     """As Spark reads it, directories included."""
-    return ", ".join(f"`{name}` {kind}" for name, kind in {**columns, **PARTITIONS}.items())
+    return ", ".join(f"`{name}` {kind}" for name, kind in {**columns, **PARTITIONS[table]}.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from dataclasses import dataclass
@@ -43,6 +44,10 @@ class Storage(Protocol):
 
     def move(self, source: str, target: str) -> None:
         """Rename; having been done already is fine."""
+        ...
+
+    def sync(self, path: str) -> None:
+        """Let a file, or the names in a directory, survive a power cut. Not being there is fine."""
         ...
 
     def remove(self, path: str) -> None:
@@ -114,13 +119,14 @@ class LocalStorage:
         before, after = self._path(source), self._path(target)
         after.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with before.open("rb") as file:  # what a manifest will name must survive a power cut
-                os.fsync(file.fileno())
             before.rename(after)
         except FileNotFoundError:
             if not after.exists():
                 raise LakeDamagedError(f"{source} is gone before it was published.") from None
-        _sync(after.parent)
+
+    def sync(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            _sync(self._path(path))
 
     def remove(self, path: str) -> None:
         target = self._path(path)
@@ -130,9 +136,9 @@ class LocalStorage:
             target.unlink(missing_ok=True)
 
 
-def _sync(directory: Path) -> None:
-    """Write the names of a directory to the disk."""
-    handle = os.open(directory, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """Write a file, or the names of a directory, to the disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

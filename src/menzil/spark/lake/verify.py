@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import psycopg
-
-from menzil.ops import lake as ops
-from menzil.ops.run import run
-from menzil.spark.lake import layout, schema
+from menzil.spark.lake import schema
+from menzil.spark.lake.compare import archive_problems, event_problems
 from menzil.spark.lake.fingerprint import Fingerprint, of_files
-from menzil.spark.lake.manifest import File, Slice, State
-from menzil.spark.lake.publish import load
+from menzil.spark.lake.load import load
+from menzil.spark.lake.manifest import File
 from menzil.spark.lake.read import frame_of
+from menzil.spark.lake.schema import EVENTS, MESSAGES
+from menzil.spark.lake.state import Table
 from menzil.spark.lake.storage import LocalStorage, Storage, open_storage
 
 if TYPE_CHECKING:
@@ -39,18 +38,24 @@ class VerifyReport:
 def verify(lake: str | os.PathLike[str], dsn: str | None = None, *, spark: SparkSession | None = None) -> VerifyReport:
     """Compare files with manifests: that they are there, their sizes and numbers of rows; with Spark, every value.
 
-    With a dsn the months that are still in the database are compared with it too.
+    With a dsn, months and lines of the event log that are still in the database are compared with it too.
     """
     storage = open_storage(lake, spark)
-    state = load(storage)
-    problems = file_problems(storage, list(state.files.values()))
-    problems += _sums(state)
+    state = load(storage, checkpoints=False)
+    problems = [] if load(storage).encode() == state.encode() else ["A checkpoint says other than the manifests."]
+    for name, table in state.tables.items():
+        files = list(table.files.values())
+        problems += file_problems(storage, files)
+        problems += _sums(table, name)
     if spark is not None and not problems:
-        problems += content_problems(spark, storage, state, list(state.files.values()))
+        for name, table in state.tables.items():
+            problems += content_problems(spark, storage, table, list(table.files.values()), name)
     if dsn is not None:
-        problems += _archive_problems(state, dsn)
-    rows = sum(file.fingerprint.rows for file in state.files.values())
-    return VerifyReport(len(state.files), rows, tuple(problems))
+        problems += archive_problems(state.messages, dsn)
+        if spark is not None and not problems:
+            problems += event_problems(spark, storage, state.events, dsn)
+    rows = sum(file.fingerprint.rows for file in state.messages.files.values())
+    return VerifyReport(sum(len(table.files) for table in state.tables.values()), rows, tuple(problems))
 
 
 def file_problems(storage: Storage, files: Sequence[File]) -> list[str]:
@@ -79,12 +84,15 @@ def _rows(path: str) -> int | None:
         return None
 
 
-def content_problems(spark: SparkSession, storage: Storage, state: State, files: Sequence[File]) -> list[str]:
+def content_problems(
+    spark: SparkSession, storage: Storage, table: Table, files: Sequence[File], name: str = MESSAGES
+) -> list[str]:
     """Files whose rows are not those that were published. Reads all of them."""
     if not files:
         return []
+    depth = 5 if name == MESSAGES else 4
     try:
-        found = of_files(frame_of(spark, storage, files, schema.union(state.schemas)), depth=5)
+        found = of_files(frame_of(spark, storage, files, schema.union(table.schemas, name), name), depth, name)
     except Exception as error:
         from menzil.spark.session import explain
 
@@ -93,35 +101,15 @@ def content_problems(spark: SparkSession, storage: Storage, state: State, files:
     return [f"{path} holds other rows than were published." for path in wrong]
 
 
-def _sums(state: State) -> list[str]:
+def _sums(table: Table, name: str) -> list[str]:
     """Compactions move rows between files; together they hold what was exported."""
+    if name == EVENTS:
+        exported = Fingerprint.total(each.fingerprint for each in table.slices)
+        whole = Fingerprint.total(file.fingerprint for file in table.files.values())
+        return [] if whole == exported else ["The files of the event log do not add up to what was exported."]
     problems = []
-    for month in sorted({each.month for each in state.slices}):
-        exported = Fingerprint.total(each.fingerprint for each in state.slices if each.month == month)
-        if Fingerprint.total(file.fingerprint for file in state.of_month(month)) != exported:
+    for month in sorted({each.month for each in table.slices}):
+        exported = Fingerprint.total(each.fingerprint for each in table.slices_of(month))
+        if Fingerprint.total(file.fingerprint for file in table.of_month(month)) != exported:
             problems.append(f"The files of {month} do not add up to what was exported.")
     return problems
-
-
-def _archive_problems(state: State, dsn: str) -> list[str]:
-    problems = []
-    with psycopg.connect(dsn, autocommit=True, application_name="menzil lake verify") as conn:
-        for month in sorted({each.month for each in state.slices}):
-            slices = [each for each in state.slices if each.month == month]
-            until = str(state.watermark(month))
-            there = run(conn, ops.archive_fingerprint(layout.month_start(month), None, until))
-            if still_there(slices, Fingerprint.of_archive(there)) is None:
-                problems.append(f"The database has other messages of {month} than were exported.")
-    return problems
-
-
-def still_there(slices: Sequence[Slice], archive: Fingerprint) -> list[Slice] | None:
-    """The slices that make up what the database has; None when none do.
-
-    A month that was dropped and made again has only the later ones. Their tries may have been cleaned up.
-    """
-    for first in range(len(slices) + 1):
-        rest = Fingerprint.total(each.fingerprint for each in slices[first:])
-        if (rest.rows, rest.sum, rest.xor) == (archive.rows, archive.sum, archive.xor):
-            return list(slices[first:])
-    return None

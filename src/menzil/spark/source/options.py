@@ -49,17 +49,22 @@ class ReadOptions:
     table: str
     partitions: int | None
     snapshot: str | None
+    ended_from: int | None
     batch_bytes: int
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ReadOptions:
         """Read and check."""
+        table, ended_from = options.get("table") or "archive", number(options, "endedFrom", least=0)
+        if ended_from is not None and table.lower().removeprefix("menzil.") != "archive":
+            raise UsageError(f"{table} has no ends.", hint="endedFrom is for the archive")
         return cls(
             dsn=dsn_of(options),
-            table=options.get("table") or "archive",
+            table=table,
             partitions=number(options, "numPartitions"),
             snapshot=options.get("snapshot"),
-            batch_bytes=number(options, "batchBytes") or 16 << 20,
+            ended_from=ended_from,
+            batch_bytes=number(options, "batchBytes") or 4 << 20,
         )
 
 
@@ -88,5 +93,5 @@ class FeedOptions:
             rows_per_task=number(options, "rowsPerTask") or 100_000,
             fail_on_loss=truth(options, "failOnDataLoss", True),
             consumer=options.get("consumer"),
-            batch_bytes=number(options, "batchBytes") or 16 << 20,
+            batch_bytes=number(options, "batchBytes") or 4 << 20,
         )

@@ -61,6 +61,28 @@ def _where(leaf: Leaf) -> tuple[str, str | None]:
     return "menzil.archive", f"created_at >= {low} and created_at < {high}"
 
 
+def of_ends(leaf: Leaf, first: int, last: str | None, cuts: Sequence[tuple[str, int]]) -> Iterator[Piece]:
+    """Ends of a month from a transaction id on, up to before another, cut at places (xid, id): the index gives them."""
+    source, month = _where(leaf)
+    parts = [month] if month else []
+    parts.append(f"ended_xid >= '{first}'::xid8")
+    if last is not None:
+        parts.append(f"ended_xid < {quoted(last)}::xid8")
+    places = [f"('{xid}'::xid8, {id}::bigint)" for xid, id in cuts]
+    for low, high in zip([None, *places], [*places, None], strict=True):
+        more = [f"(ended_xid, id) > {low}"] if low else []
+        more += [f"(ended_xid, id) <= {high}"] if high else []
+        yield Piece(source, " and ".join([*parts, *more]), leaf.oid)
+
+
+def cuts(whole: Piece, rows: int) -> str:
+    """Every so many rows of a piece one place, in the order of the index."""
+    return (
+        "select xid::text, id from (select ended_xid as xid, id, row_number() over (order by ended_xid, id) as n "
+        f"from {whole.source} where {whole.condition}) r where n % {rows} = 0 order by n"
+    )
+
+
 def of_key(name: str, key: str, low: int, high: int, count: int) -> Iterator[Piece]:
     """Ranges of an integer key; first and last are open, so that nothing falls beside them."""
     step = max(1, -(-(high - low + 1) // count))

@@ -16,6 +16,7 @@ from menzil.spark.source import filters, partitions
 from menzil.spark.source.arrow import batches
 from menzil.spark.source.options import ReadOptions
 from menzil.spark.source.partitions import Piece
+from menzil.spark.source.places import SETTINGS
 from menzil.spark.source.relations import relation
 from menzil.spark.source.survey import Survey
 
@@ -39,7 +40,10 @@ class MenzilReader(DataSourceReader):
         with Survey(self.options.dsn) as survey:
             if self.relation.name == "archive":
                 snapshot = self.options.snapshot or survey.snapshot()
-                pieces = survey.archive(self.conditions, self.options.partitions)
+                if self.options.ended_from is None:
+                    pieces = survey.archive(self.conditions, self.options.partitions)
+                else:
+                    pieces = survey.ended(self.conditions, self.options.ended_from, snapshot)
                 if snapshot is not None:
                     self.conditions.append(
                         f"pg_visible_in_snapshot(ended_xid, {filters.quoted(snapshot)}::pg_snapshot)"
@@ -54,7 +58,10 @@ class MenzilReader(DataSourceReader):
         if task is None:  # Spark's stand-in for no partitions at all
             return
         query = partitions.select(self.projection, task.piece, task.conditions)
-        yield from batches(self.options.dsn, query, self.options.batch_bytes, still_there=task.piece.oid)
+        settings = {} if self.options.ended_from is None else SETTINGS
+        yield from batches(
+            self.options.dsn, query, self.options.batch_bytes, still_there=task.piece.oid, settings=settings
+        )
 
 
 class PushingReader(MenzilReader):

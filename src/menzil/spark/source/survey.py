@@ -9,6 +9,7 @@ import psycopg
 
 from menzil.model.errors import MenzilError, translate
 from menzil.spark.source import partitions
+from menzil.spark.source.filters import quoted
 from menzil.spark.source.partitions import Leaf, Piece
 from menzil.spark.source.relations import Relation
 
@@ -49,13 +50,31 @@ class Survey:
 
     def archive(self, conditions: Sequence[str], wanted: int | None) -> list[Piece]:
         """Pieces of those months that the planner would read."""
+        return list(partitions.of_leaves(self._leaves(conditions), wanted))
+
+    def ended(self, conditions: Sequence[str], first: int, snapshot: str | None) -> list[Piece]:
+        """Pieces of what ended from a transaction id on: every so many rows of the index one cut."""
+        found: list[Piece] = []
+        # What a snapshot sees has ids below its xmax.
+        last = None if snapshot is None else str(self._one(f"select pg_snapshot_xmax({quoted(snapshot)})::text")[0])
+        for leaf in self._leaves(conditions):
+            (whole,) = partitions.of_ends(leaf, first, last, [])
+            cuts: list[tuple[str, int]] = []
+            if self._plan(whole.source, [whole.condition or "", *conditions])["Plan Rows"] > partitions.ROWS:
+                query = partitions.cuts(whole, partitions.ROWS)
+                with explained():
+                    cuts = self._conn.execute(query.encode()).fetchall()
+            found += partitions.of_ends(leaf, first, last, cuts)
+        return found
+
+    def _leaves(self, conditions: Sequence[str]) -> list[Leaf]:
         plan = self._plan("menzil.archive", conditions)
         read = {node["Relation Name"] for node in _nodes(plan) if "Relation Name" in node}
         with explained():
             rows = self._conn.execute(_LEAVES).fetchall()
         leaves = [Leaf(*row) for row in rows]
         # An empty month has nothing for this snapshot.
-        return list(partitions.of_leaves([leaf for leaf in leaves if leaf.name in read and leaf.blocks], wanted))
+        return [leaf for leaf in leaves if leaf.name in read and leaf.blocks]
 
     def other(self, relation: Relation, conditions: Sequence[str], wanted: int | None) -> list[Piece]:
         """Pieces by key; one piece when there is no key or not much to read."""

@@ -33,52 +33,71 @@ language sql stable parallel safe
 return menzil._hash64(concat_ws(chr(31),
   p_id, p_attempt, '=' || p_outcome, menzil._canon(p_leased_at), menzil._canon(p_ended_at), coalesce('=' || p_worker, chr(30)),
   coalesce('=' || p_error, chr(30)), coalesce(p_status_code::text, chr(30)),
-  -- The lake keeps durations as doubles: whole microseconds of the double, within what a bigint holds.
-  coalesce(floor(greatest(least(p_duration_ms, 9e14), -9e14)::float8 * 1000)::bigint::text, chr(30))));
+  -- The lake keeps durations as doubles: whole microseconds of the double, within what a bigint holds. What is too small
+  -- for a double is nothing there and an error here.
+  coalesce(floor(case when abs(p_duration_ms) < 2.4703e-324 then 0 else greatest(least(p_duration_ms, 9e14), -9e14) end::float8 * 1000)::bigint::text,
+           chr(30))));
+
+-- The month of a time that a message can have been created at, or a refusal.
+create or replace function menzil._exported_month(p_month timestamptz) returns timestamptz
+language plpgsql immutable as $$
+begin
+  if p_month is null then
+    perform menzil._refuse_null('A month');
+  elsif p_month not between '0001-01-02' and '9999-12-31' then
+    perform menzil._refuse_value('A month must lie in the years 1 to 9999.', 'Pass a month that menzil.archive_months() names.');
+  end if;
+  return menzil._month_of(p_month);
+end $$;
 
 drop function if exists menzil.archive_fingerprint(timestamptz, text, text);
+drop function if exists menzil.archive_fingerprint(timestamptz, text, text, timestamptz, timestamptz);
 
 -- The fingerprint of the messages created in a month (UTC) whose ends have transaction ids from p_from to before p_until,
--- each NULL for no bound, and of their tries. With p_until at most pg_snapshot_xmin(pg_current_snapshot()) the answer is
--- final: nothing that is not committed yet can appear below it.
-create or replace function menzil.archive_fingerprint(p_month timestamptz, p_from text default null, p_until text default null)
-returns table (row_count bigint, min_id bigint, max_id bigint, min_created_at timestamptz, max_created_at timestamptz,
+-- and which were created from p_created_from to before p_created_until, each NULL for no bound, and of their tries. With
+-- p_until at most pg_snapshot_xmin(pg_current_snapshot()) the answer is final: nothing that is not committed yet can
+-- appear below it.
+create or replace function menzil.archive_fingerprint(
+  p_month timestamptz, p_from text default null, p_until text default null, p_created_from timestamptz default null,
+  p_created_until timestamptz default null
+) returns table (row_count bigint, min_id bigint, max_id bigint, min_created_at timestamptz, max_created_at timestamptz,
                hash_sum numeric, hash_xor bigint, attempt_count bigint, attempt_sum numeric, attempt_xor bigint,
                failed_attempt_count bigint)
 language plpgsql stable security definer
 set search_path = pg_catalog, menzil, pg_temp
 set timezone = 'UTC' set jit = off as $$
 declare
-  v_start timestamptz := menzil._month_of(p_month);
-  v_end timestamptz := (v_start at time zone 'UTC' + interval '1 month') at time zone 'UTC';
-  v_from xid8 := coalesce(p_from, '0')::xid8;
-  v_until xid8 := coalesce(p_until, '18446744073709551615')::xid8;
+  v_month timestamptz := menzil._exported_month(p_month);
+  v_start timestamptz := greatest(v_month, p_created_from);
+  v_end timestamptz := least((v_month at time zone 'UTC' + interval '1 month') at time zone 'UTC', p_created_until);
+  v_from xid8 := menzil._xid_from(coalesce(p_from, '0'));
+  v_until xid8 := menzil._xid_from(coalesce(p_until, '18446744073709551615'));
+  v_found record;
 begin
-  if p_month is null then
-    perform menzil._refuse_null('A month');
-  end if;
+  select count(*) as n, min(a.id) as low, max(a.id) as high, min(a.created_at) as first_at, max(a.created_at) as last_at,
+         coalesce(sum(h.hash), 0) as sum, coalesce(bit_xor(h.hash), 0) as xor,
+         count(h.try) as tries, coalesce(sum(h.try), 0) as try_sum, coalesce(bit_xor(h.try), 0) as try_xor
+    into v_found
+    from menzil.archive a
+    cross join lateral (
+      select menzil._archive_hash(a) as hash,
+             -- The try that succeeded, as the view attempts shows it.
+             case when a.status = 'completed' then menzil._attempt_hash(a.id, a.num_attempts, 'completed', a.leased_at, a.ended_at,
+               a.worker, null, case when a.response ->> 'status' ~ '^[0-9]{1,9}$' then (a.response ->> 'status')::integer end,
+               case when jsonb_typeof(a.response -> 'duration_ms') = 'number' then (a.response ->> 'duration_ms')::numeric
+                    else round(extract(epoch from a.ended_at - a.leased_at) * 1000, 3) end) end as try
+      offset 0) h   -- each hash is computed once
+   where a.created_at >= v_start and a.created_at < v_end and a.ended_xid >= v_from and a.ended_xid < v_until;
   return query
-    select f.n, f.low, f.high, f.first_at, f.last_at, f.sum, f.xor, f.tries + t.n, f.try_sum + t.sum, f.try_xor # t.xor, t.n
-      from (select count(*) as n, min(a.id) as low, max(a.id) as high, min(a.created_at) as first_at, max(a.created_at) as last_at,
-                   coalesce(sum(h.hash), 0) as sum, coalesce(bit_xor(h.hash), 0) as xor,
-                   count(h.try) as tries, coalesce(sum(h.try), 0) as try_sum, coalesce(bit_xor(h.try), 0) as try_xor
-              from menzil.archive a
-              cross join lateral (
-                select menzil._archive_hash(a) as hash,
-                       -- The try that succeeded, as the view attempts shows it.
-                       case when a.status = 'completed' then menzil._attempt_hash(a.id, a.num_attempts, 'completed', a.leased_at, a.ended_at,
-                         a.worker, null, case when a.response ->> 'status' ~ '^[0-9]{1,9}$' then (a.response ->> 'status')::integer end,
-                         case when jsonb_typeof(a.response -> 'duration_ms') = 'number' then (a.response ->> 'duration_ms')::numeric
-                              else round(extract(epoch from a.ended_at - a.leased_at) * 1000, 3) end) end as try
-                offset 0) h   -- each hash is computed once
-             where a.created_at >= v_start and a.created_at < v_end and a.ended_xid >= v_from and a.ended_xid < v_until) f
-     cross join
-           (select count(*) as n, coalesce(sum(h.hash), 0) as sum, coalesce(bit_xor(h.hash), 0) as xor
+    select v_found.n, v_found.low, v_found.high, v_found.first_at, v_found.last_at, v_found.sum, v_found.xor, v_found.tries + t.n,
+           v_found.try_sum + t.sum, v_found.try_xor # t.xor, t.n
+      from (select count(*) as n, coalesce(sum(h.hash), 0) as sum, coalesce(bit_xor(h.hash), 0) as xor
               from menzil.attempts s
               join menzil.archive a on a.id = s.message_id
               cross join lateral (
                 select menzil._attempt_hash(s.message_id, s.attempt, s.outcome, s.leased_at, s.ended_at, s.worker, s.error, s.status_code,
                                             s.duration_ms) as hash offset 0) h
              where s.outcome <> 'completed'
+               and s.message_id between v_found.low and v_found.high   -- so that not the tries of all times are read
                and a.created_at >= v_start and a.created_at < v_end and a.ended_xid >= v_from and a.ended_xid < v_until) t;
 end $$;

@@ -26,7 +26,7 @@ language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
 set lock_timeout = '200ms' set timezone = 'UTC' set jit = off as $$
 declare
-  v_month timestamptz := menzil._month_of(p_month);
+  v_month timestamptz := menzil._exported_month(p_month);
   v_name text := 'archive_' || to_char(v_month, 'YYYY_MM');
   v_found record;
 begin
