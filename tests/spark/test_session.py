@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import io
 import os
+import socket
 import subprocess
 import sys
 import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
-from menzil.model.errors import UsageError
+from menzil.model.errors import ConnectionFailedError, UsageError
 from menzil.spark import get_session, read
 from menzil.spark.session import archive, cache, explain, java
 from menzil.spark.session.launch import command, ordinary
+from menzil.spark.session.master import must_be_there
 from menzil.spark.session.progress import Progress, line
 
 if TYPE_CHECKING:
@@ -43,9 +48,19 @@ def test_a_machine_without_java_runs_a_job_with_what_pip_installed(tmp_path: Pat
         version = spark.sparkContext._jvm.java.lang.System.getProperty("java.version")
         print(version.split(".")[0], spark.range(5).rdd.map(lambda row: row.id).sum())
         """
-    done = run_python(code, PATH=str(tools), JAVA_HOME=None, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    done = run_python(code, PATH=str(tools), JAVA_HOME=None)
     assert done.stdout.split() == ["25", "10"], done.stderr
     assert done.stderr == ""
+
+
+def test_a_thread_that_did_not_make_the_session_sends_with_it(spark: SparkSession, db: str) -> None:
+    from menzil.spark.jobs.door import write
+
+    with psycopg.connect(db, autocommit=True) as conn:
+        conn.execute("select menzil.channel_set('billing')")
+    frame = spark.createDataFrame([("{}", "billing")], "payload string, endpoint string")
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(write, frame, db, "from-a-thread", what="send").result() == 1
 
 
 def test_the_stand_in_for_java_drops_the_module_that_is_missing(
@@ -99,6 +114,20 @@ def test_the_command_line_holds_no_setting_that_others_may_not_read() -> None:
     assert "-XX:TieredStopAtLevel=1" in words
 
 
+def test_a_master_that_is_none_or_does_not_answer_is_refused_before_java_starts() -> None:
+    for fine in ("local", "local[*]", "local[2,3]", "local-cluster[2,1,1024]", "yarn", "k8s://https://host:6443"):
+        must_be_there(fine)
+    for none in ("nonsense", "spark://", "spark://host", "local[two]", "http://127.0.0.1:7077", ""):
+        with pytest.raises(UsageError, match="is no Spark master"):
+            must_be_there(none)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        must_be_there(f"spark://127.0.0.1:{port}")
+        must_be_there(f"spark://127.0.0.1:1,127.0.0.1:{port}")  # a standby, and the one that is up
+    with pytest.raises(ConnectionFailedError, match=f"No Spark master answers at spark://127.0.0.1:{port}"):
+        must_be_there(f"spark://127.0.0.1:{port}")
+
+
 def test_whoever_configures_spark_gets_sparks_own_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "HADOOP_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
@@ -114,12 +143,38 @@ def test_an_archive_that_was_cut_off_is_never_used(tmp_path: Path, monkeypatch: 
     jar = tmp_path / "a.jar"
     jar.write_bytes(b"")
     (first, *_) = archive.flags(found, str(jar), True)
-    growing = Path(first.removeprefix("-XX:ArchiveClassesAtExit="))
+    flag, _, place = first.partition("=")
+    growing = Path(place)
     growing.write_bytes(b"half an archive")
-    os.utime(growing, (0, 0))
+    os.utime(growing, (time.time() - 700,) * 2)
     (second, *_) = archive.flags(found, str(jar), True)
-    assert second.startswith("-XX:ArchiveClassesAtExit=")
+    assert second.partition("=")[0] == flag
     assert not growing.exists()
+
+
+def test_archives_that_nobody_uses_any_more_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    jar = tmp_path / "a.jar"
+    jar.write_bytes(b"")
+    ages = {"classes-a.jsa": 31 * 86400, "classes-b.jsa": 29 * 86400, "classes-c.12ab": 7200, "classes-d.34cd": 60}
+    for name, age in ages.items():
+        (cache.cache_dir() / name).write_bytes(b"")
+        os.utime(cache.cache_dir() / name, (time.time() - age,) * 2)
+    archive.flags(java.find_java(), str(jar), True)
+    assert {path.name for path in cache.cache_dir().glob("classes-*")} == {"classes-b.jsa", "classes-d.34cd"}
+
+
+def test_a_java_without_an_archive_to_build_on_writes_a_cache_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    jar = tmp_path / "a.jar"
+    jar.write_bytes(b"")
+    flags = {
+        version: archive.flags(java.Java(tmp_path, version, frozenset()), str(jar), True)[0].partition("=")[0]
+        for version in ("17.0.15", "25.0.2")
+    }
+    assert flags == {"17.0.15": "-XX:ArchiveClassesAtExit", "25.0.2": "-XX:AOTMode"}
 
 
 def test_a_cache_that_others_may_write_to_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,23 +210,40 @@ def test_errors_of_spark_become_one_sentence(spark: SparkSession) -> None:
 
 
 class Terminal(io.StringIO):
+    """Makes a file when it has shown tasks."""
+
+    def __init__(self, shown: Path) -> None:
+        super().__init__()
+        self._shown = shown
+
     def isatty(self) -> bool:
         return True
 
+    def write(self, text: str) -> int:
+        if " tasks" in text:
+            self._shown.touch()
+        return super().write(text)
 
-def test_a_terminal_shows_how_far_a_job_is(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+
+def test_a_terminal_shows_how_far_a_job_is(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("menzil.spark.session.progress.PATIENCE", 0)
     monkeypatch.setattr("menzil.spark.session.progress.PAUSE", 0.02)
-    screen, file = Terminal(), io.StringIO()
+    shown = tmp_path / "shown"
+    screen, file = Terminal(shown), io.StringIO()
 
-    def slow(row: object) -> object:
+    def work(row: object) -> object:
         import time
 
-        time.sleep(0.3)  # the work itself
+        deadline = time.monotonic() + 60
+        while not shown.exists():
+            assert time.monotonic() < deadline, "nothing is shown"
+            time.sleep(0.01)
         return row
 
     with Progress(spark, "counting", stream=screen), Progress(spark, "counting", stream=file):
-        spark.sparkContext.parallelize(range(4), 4).map(slow).count()
+        spark.sparkContext.parallelize(range(4), 4).map(work).count()
     assert "counting [" in screen.getvalue()
     assert "of 4 tasks" in screen.getvalue()
     assert screen.getvalue().endswith("\r\x1b[K")

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from menzil.model.errors import MenzilError
+
+try:
+    import pyspark.sql.datasource as _  # noqa: F401
+except ImportError as error:
+    raise MenzilError("PySpark is not installed.", hint="run `pip install 'menzil[spark]'`") from error
+
 from menzil.spark.read import read, relations
 from menzil.spark.session import explain, get_session
 

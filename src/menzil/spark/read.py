@@ -31,7 +31,7 @@ def read(
     """The relation as a DataFrame. Driver; nothing is read yet.
 
     `where` is a Spark SQL condition and may use columns that are not in `columns`. Other options are the source's:
-    numPartitions, snapshot, batchBytes.
+    numPartitions, snapshot, batchBytes, and of the archive endedFrom, the least transaction id of ends.
     """
     dsn = dsn or os.environ.get("MENZIL_DSN")
     if not dsn:
@@ -56,6 +56,9 @@ def ensure_source(spark: SparkSession) -> None:
     from menzil.spark.source import MenzilDataSource
 
     spark.dataSource.register(MenzilDataSource)
+    if hasattr(spark, "_jsparkSession"):
+        # A writer looks for its source in the session of its thread, and a thread that did not make it has none.
+        spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 
 def _mentioned(where: str, ddl: str) -> list[str]:

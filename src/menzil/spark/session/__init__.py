@@ -8,6 +8,7 @@ from menzil.model.errors import MenzilError
 from menzil.spark.session.defaults import set_environment, settings
 from menzil.spark.session.errors import explain
 from menzil.spark.session.launch import ensure_jvm
+from menzil.spark.session.master import must_be_there
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +36,7 @@ def get_session(
         return active
     where = master or (conf or {}).get("spark.master") or "local[*]"
     chosen = settings(where, quick=quick) | {"spark.master": where, "spark.app.name": app} | (conf or {})
+    must_be_there(where)
     set_environment(where)
     try:
         ensure_jvm(chosen, quick=quick)

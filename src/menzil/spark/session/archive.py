@@ -2,6 +2,9 @@
 
 The JVM writes it as it ends, which may be after our own process. A file that is still written, or was cut off, must
 never be mapped: it grows under another name, and a later start adopts it after Java has checked its sums.
+
+Java 25 and later write what they call an AOT cache. It holds linked classes too, and unlike the older archive it needs
+none to build on, which the runtime from pip does not have.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import os
 import secrets
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from menzil.spark.session.cache import cache_dir, digest
@@ -18,19 +22,33 @@ from menzil.spark.session.java import Java
 
 #: Seconds without a write after which a file is looked at, and after which an unsound one is waste.
 _SETTLED, _WASTE = 2, 600
-_QUIET = ["-Xshare:auto", "-Xlog:disable", "-Xlog:all=off"]
+#: Seconds without a start after which an archive is waste: its Java or its Spark is gone.
+_UNUSED = 30 * 86400
+_AOT = 25  # the first Java whose AOT cache is worth it
+_QUIET = ["-Xlog:disable", "-Xlog:all=off"]
+_RECORD = "-XX:AOTMode=record"
+_MUTE = ["-XX:+UnlockDiagnosticVMOptions", "-XX:-DisplayVMOutput"]  # about its notes, not of the program
+_WHEN_GONE = 'notes=$1; shift; while kill -0 "$0" 2>/dev/null; do sleep 1; done; nice "$@"; rm -f "$notes"'
 
 
-def flags(java: Java, classpath: str, quick: bool) -> list[str]:
-    """What to add to the JVM's command line. Driver, once per JVM. Never fails: without an archive it starts slower."""
+def flags(java: Java, classpath: str, quick: bool, words: Sequence[str] = ()) -> list[str]:
+    """What to add to the JVM's command line. Driver, once per JVM. Never fails: without an archive it starts slower.
+
+    `words` is what the command line has already; Java maps an archive only beside the options it was made with.
+    """
     try:
         archive = cache_dir() / f"classes-{_name(java, classpath, quick)}.jsa"
+        _tidy(archive)
         if not archive.exists():
-            _adopt(java, classpath, archive)
+            _adopt(java, classpath, archive, words)
         if archive.exists():
-            return [f"-XX:SharedArchiveFile={archive}", *_QUIET]
+            os.utime(archive)
+            # The older archive is an offer, not a condition; the AOT cache is that anyway.
+            return [_mapping(java, archive), *([] if java.major >= _AOT else ["-Xshare:auto"]), *_QUIET]
         growing = archive.with_suffix(f".{secrets.token_hex(4)}")
-        return [f"-XX:ArchiveClassesAtExit={growing}", *_QUIET]
+        if java.major >= _AOT:
+            return [_RECORD, f"-XX:AOTConfiguration={growing}.notes", *_MUTE, *_QUIET]
+        return [f"-XX:ArchiveClassesAtExit={growing}", "-Xshare:auto", *_QUIET]
     except OSError:
         return []
 
@@ -38,8 +56,41 @@ def flags(java: Java, classpath: str, quick: bool) -> list[str]:
 def forget(arguments: list[str]) -> None:
     """Delete the archive that a start with these flags used: that start failed."""
     for word in arguments:
-        if word.startswith("-XX:SharedArchiveFile="):
+        if word.startswith(("-XX:SharedArchiveFile=", "-XX:AOTCache=")):
             Path(word.partition("=")[2]).unlink(missing_ok=True)
+
+
+def assemble(arguments: list[str], pid: int) -> None:
+    """Make the AOT cache of what this JVM notes down, when it is gone: quietly, beside everything else, by another JVM.
+
+    Java would do that by itself as it ends, with a line of kilobytes on the terminal of whoever waits for the prompt.
+    """
+    if _RECORD not in arguments:
+        return
+    notes = next(word.partition("=")[2] for word in arguments if word.startswith("-XX:AOTConfiguration="))
+    words = arguments[: arguments.index("org.apache.spark.deploy.SparkSubmit")]
+    create = ["-XX:AOTMode=create" if word == _RECORD else word for word in words]
+    subprocess.Popen(
+        ["/bin/sh", "-c", _WHEN_GONE, str(pid), notes, *create, f"-XX:AOTCache={notes.removesuffix('.notes')}"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _mapping(java: Java, archive: Path) -> str:
+    return f"-XX:{'AOTCache' if java.major >= _AOT else 'SharedArchiveFile'}={archive}"
+
+
+def _tidy(ours: Path) -> None:
+    """Files of 200 MB each: those that were given up while they grew, and those that nobody maps any more."""
+    now = time.time()
+    for found in ours.parent.glob("classes-*.*"):
+        with contextlib.suppress(OSError):
+            age = now - found.stat().st_mtime
+            if age > (_UNUSED if found.suffix == ".jsa" else 6 * _WASTE):
+                found.unlink()
 
 
 def _name(java: Java, classpath: str, quick: bool) -> str:
@@ -48,20 +99,21 @@ def _name(java: Java, classpath: str, quick: bool) -> str:
     return digest(str(java.command), java.version, classpath, str(quick), str(changed))
 
 
-def _adopt(java: Java, classpath: str, archive: Path) -> None:
-    for found in archive.parent.glob(f"{archive.stem}.*"):
+def _adopt(java: Java, classpath: str, archive: Path, words: Sequence[str]) -> None:
+    for found in archive.parent.glob(f"{archive.stem}.????????"):
         with contextlib.suppress(FileNotFoundError):  # another process was quicker
             age = time.time() - found.stat().st_mtime
-            if age >= _SETTLED and _sound(java, classpath, found):
+            if age >= _SETTLED and _sound(java, classpath, found, words):
                 found.replace(archive)
                 return
             if age > _WASTE:
                 found.unlink()
 
 
-def _sound(java: Java, classpath: str, found: Path) -> bool:
-    check = [str(java.command), "-cp", classpath, f"-XX:SharedArchiveFile={found}"]
-    check += ["-Xshare:on", "-XX:+VerifySharedSpaces", "-XX:+UseSerialGC", "-version"]
+def _sound(java: Java, classpath: str, found: Path, words: Sequence[str]) -> bool:
+    strict = ["-XX:AOTMode=on"] if java.major >= _AOT else ["-Xshare:on"]
+    check = [str(java.command), "-cp", classpath, *words, _mapping(java, found), *strict]
+    check += ["-XX:+VerifySharedSpaces", "-XX:+UseSerialGC", "-version"]
     try:
         return subprocess.run(check, capture_output=True, timeout=60).returncode == 0
     except (OSError, subprocess.TimeoutExpired):

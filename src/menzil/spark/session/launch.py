@@ -98,14 +98,13 @@ def command(java: Java, settings: Mapping[str, str], *, quick: bool) -> list[str
     jars = str(Path(spark_home()) / "jars")
     classpath = os.pathsep.join(sorted(str(jar) for jar in Path(jars).glob("*.jar")))
     quiet = resources.files("menzil.spark.session") / "log4j2.properties"
+    words = [*_FLAGS, *([_OPEN_BEFORE_24] if java.major < 24 else []), *(_QUICK if quick else [])]
     return [
         str(java.command),
         *("-cp", classpath),
         f"-Xmx{settings.get('spark.driver.memory', '1g')}",
-        *_FLAGS,
-        *([_OPEN_BEFORE_24] if java.major < 24 else []),
-        *(_QUICK if quick else []),
-        *archive.flags(java, classpath, quick),
+        *words,
+        *archive.flags(java, classpath, quick, words),
         f"-Dlog4j2.configurationFile={quiet}",
         "org.apache.spark.deploy.SparkSubmit",
         *("--conf", f"spark.master={settings.get('spark.master', 'local[*]')}"),
@@ -130,6 +129,7 @@ def start(java: Java, settings: Mapping[str, str], *, quick: bool) -> tuple[int,
         # Its end of the pipe is how the JVM learns that we are gone.
         process = subprocess.Popen(line, stdin=subprocess.PIPE, env=environment, preexec_fn=_leave_interrupts_to_us)
         _running.append(process)
+        archive.assemble(line, process.pid)
         deadline = time.monotonic() + PATIENCE
         while not said.is_file():
             if process.poll() is not None or time.monotonic() > deadline:
@@ -140,6 +140,15 @@ def start(java: Java, settings: Mapping[str, str], *, quick: bool) -> tuple[int,
         told = said.read_bytes()
     port, length = struct.unpack("!ii", told[:8])
     return port, told[8 : 8 + length].decode()
+
+
+def end(seconds: float = 30) -> None:
+    """End the JVMs that were started here and wait until they are gone, for whoever tidies up behind them."""
+    while _running:
+        process = _running.pop()
+        if process.stdin is not None:
+            process.stdin.close()
+        process.wait(seconds)
 
 
 def spark_home() -> str:
