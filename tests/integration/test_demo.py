@@ -22,6 +22,7 @@ from standardwebhooks import Webhook
 
 from menzil import Menzil
 from menzil.demo import __main__ as demo
+from menzil.demo import history
 from menzil.demo.book import Book, counted
 from menzil.demo.partner import Partner
 from menzil.demo.stage import Stage, UntrueError
@@ -45,7 +46,15 @@ TOLD = (
     r"catalogue 2 \(by its cause\), sleeper 3, dripper 3, old-partner 1",
     r"a dry run: 40 messages would go; waiting now: 0",
     r"metrics: queue_depth 0, in_flight 0",
-    r"the receiver's own record: \d+ requests, 112 messages accepted, 4 of them twice",
+    r"export: 5,\d+ messages in \d+ files, each read back and compared before it counts",
+    r"verify: 5,\d+ messages, .* equal PostgreSQL's; 0 problems",
+    r"8 causes of dead letters, 1 circuit that opened: build/demo/report\.html",
+    r"audit: 14 promises checked on 5,\d+ ended messages and 5,\d+ acknowledged ids",
+    r"no limit exceeded: 0 violations",
+    r"plan: 4 messages would go to gateway; waiting now: 0",
+    r"delivered by a worker; the same run again sends 0",
+    r"the receiver's own record: \d+ requests, 116 messages accepted, 4 of them twice",
+    r"the report of all this: build/demo/report\.html",
 )
 
 
@@ -89,25 +98,47 @@ def borrowed(server: Embedded, fresh_db: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-def test_the_demo_tells_a_story_that_adds_up_and_leaves_nothing_behind() -> None:
+def test_the_demo_tells_a_story_that_adds_up_and_leaves_nothing_behind_but_its_lake_and_its_page() -> None:
     with tempfile.TemporaryDirectory(prefix="mz-", dir="/tmp") as place:
         Path(place).chmod(0o711)
-        environ = {**os.environ, "TMPDIR": place}
+        scratch, here = Path(place) / "tmp", Path(place) / "here"
+        scratch.mkdir()
+        here.mkdir()
+        scratch.chmod(0o711)
         began = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-m", "menzil.demo"], env=environ, capture_output=True, text=True, timeout=240, check=False
-        )
+            [sys.executable, "-m", "menzil.demo"], env={**os.environ, "TMPDIR": str(scratch)}, cwd=here,
+            capture_output=True, text=True, timeout=290, check=False,
+        )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, ""), f"{done.stdout}\nafter {time.monotonic() - began:.0f} s"
-        assert list(Path(place).iterdir()) == []
+        assert list(scratch.iterdir()) == []
+        assert {path.name for path in (here / "build" / "demo").iterdir()} == {"lake", "report.html"}
+        assert [path.name for path in here.iterdir()] == ["build"]
+        assert "<svg" in (here / "build" / "demo" / "report.html").read_text()
     assert "\033" not in done.stdout
     assert done.stdout.count("Nothing was lost.") == 2  # neither with the server nor with the worker
     for line in TOLD:
         assert re.search(line, done.stdout), f"{line}\n{done.stdout}"
     figures = re.findall(r"^    all +(.*)$", done.stdout, re.M)[0].replace(".", "0").replace(",", "").split()
     sent, redriven, replayed, *ended = map(int, figures)
-    assert (redriven, replayed) == (9, 40)
+    assert (redriven, replayed) == (9, 44)
     assert sent + redriven + replayed == sum(ended)
     assert re.findall(r"^ *(\d+)  \S", done.stdout, re.M) == [str(number + 1) for number in range(len(demo.SCENES) + 1)]
+
+
+def test_without_the_extra_the_demo_says_so_in_a_sentence_and_ends_well(
+    borrowed: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "SCENES", (history.exported, history.looked, history.replayed))
+    assert demo.main() == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert "left out: PySpark is not installed. To see it, run `pip install 'menzil[spark]'`.\n" in said.out
+    assert said.out.count("left out") == 1
+    assert "the report of all this" not in said.out
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_claim_that_is_not_true_ends_the_demo_with_one(

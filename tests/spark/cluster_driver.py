@@ -85,11 +85,15 @@ class ClusterSource(DataSource):
 
 
 def home(place: Path) -> Path:
-    """A SPARK_HOME for executors, which they need and litter."""
+    """A SPARK_HOME for executors, which they need and litter.
+
+    Without its `python`: from there workers would import a zip of PySpark, and compile it anew each time.
+    """
     made = place / "spark"
     made.mkdir()
     for each in Path(pyspark.__file__).parent.iterdir():
-        (made / each.name).symlink_to(each)
+        if each.name != "python":
+            (made / each.name).symlink_to(each)
     return made
 
 

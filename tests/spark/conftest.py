@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+#: Plans that are interpreted as they are.
+SMALL = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +27,25 @@ def spark() -> Iterator[SparkSession]:
     session = get_session("tests", "local[2,3]", quick=True, conf={"spark.driver.memory": "1g"})
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def small(spark: SparkSession) -> Iterator[None]:
+    """For modules with large plans over little data: compiling those would take longer than running them."""
+    before = {name: spark.conf.get(name, None) for name in SMALL}
+    for name, value in SMALL.items():
+        spark.conf.set(name, value)
+    yield
+    for name, old in before.items():
+        if old is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, old)
+
+
+@pytest.fixture
+def work(db: str) -> str:
+    """A database with a channel named work."""
+    with psycopg.connect(db, autocommit=True) as conn:
+        conn.execute("select menzil.channel_set('work')")
+    return db

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.spark.made_history import CHANNELS
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tests.spark.made_history import CHANNELS, clean_history
 
 Row = dict[str, Any]
 #: What to change: rows in place of those with the same id, rows beside them, ids that are gone; and what is then found.
@@ -154,3 +158,40 @@ def as_rows(rows: list[Row]) -> list[Row]:
          "attempts": [{name: aware(value) for name, value in t.items()} for t in row["attempts"]]}
         for row in rows
     ]  # fmt: skip
+
+
+#: Ids of a plant; it takes what it needs from the clean messages there.
+REGION = 1600
+ALIVE = "ended-and-live"
+
+
+@dataclass(frozen=True)
+class Garden:
+    """A history with every plant in it, the clean one, and what an audit has to find."""
+
+    messages: DataFrame
+    clean: DataFrame
+    expected: dict[str, list[int]]
+
+
+def planted(spark: SparkSession, number: int, clean: DataFrame | None = None) -> Garden:
+    """Plant everything once, at the beginning of so many messages; beside them one is lost and one both ended and live.
+
+    Of `clean`, if it is given, only the regions of the plants are ever collected.
+    """
+    assert number >= REGION * len(PLANTS) + 100
+    whole = clean_history(spark, number) if clean is None else clean
+    rows = as_rows([row.asDict(recursive=True) for row in whole.where(F.col("id") <= REGION * len(PLANTS)).collect()])
+    rows.sort(key=lambda row: row["id"])
+    instead, beside, gone = [], [], [number - 7]
+    expected: dict[str, list[int]] = {"lost": [number - 7], ALIVE: [number - 6]}
+    for place, plant in enumerate(PLANTS):
+        done = plant(Field(rows[place * REGION : (place + 1) * REGION], place * REGION + 100))
+        instead += done[0]
+        beside += done[1]
+        gone += done[2]
+        for kind, which in done[3].items():
+            expected[kind] = sorted([*expected.get(kind, []), *which])
+    untouched = whole.where(~F.col("id").isin([*(row["id"] for row in instead), *gone]))
+    messages = untouched.unionByName(spark.createDataFrame([*instead, *beside], whole.schema))
+    return Garden(messages, whole, expected)

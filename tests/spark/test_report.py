@@ -16,6 +16,8 @@ from menzil.spark.jobs.report.job import BUCKETS, ENDPOINTS, bucket_width
 from menzil.spark.jobs.report.tables import percent
 from tests.spark.made_history import event_frame
 
+pytestmark = pytest.mark.usefixtures("small")
+
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 EVIL = """<script>alert(1)</script>"><img src=x onerror=alert(2)>&'"""
 
@@ -40,7 +42,7 @@ def messages(spark: SparkSession, rows: list[Given]) -> DataFrame:
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession) -> Figures:
+def made(spark: SparkSession, small: None) -> Figures:
     rows: list[Given] = [
         ("billing", "completed", n * 60.0, None, n * 60.0 + 1, 1, n * 60.0 + 1 + n, None) for n in range(100)
     ]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,11 +16,8 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from tests.sql.clock import until
-
-pytest.importorskip("pyspark")
-
 from tests.spark.sending import one, staged, write
+from tests.sql.clock import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,6 +64,12 @@ def appears(driver: subprocess.Popen[bytes], path: Path, seconds: float) -> str:
     return path.read_text()
 
 
+def staged_rows(dsn: str, send_id: str) -> int:
+    """What the tasks of an open send have committed so far, unseen by everybody else."""
+    table = one(dsn, "select staging from menzil.bulk_send where send_id = %s", send_id)
+    return int(one(dsn, f"select count(*) from menzil.{table}"))
+
+
 def killed_in_the_worst_moment(spark: SparkSession, dsn: str, rows: int, patience: float) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("select menzil.set_setting('max_queue_size', '0')")
@@ -77,16 +81,23 @@ def killed_in_the_worst_moment(spark: SparkSession, dsn: str, rows: int, patienc
         # The naive way: the rows of the killed task are there twice. So this test would notice.
         os.kill(int(appears(driver, place / "naive", patience)), signal.SIGKILL)
         appears(driver, place / "naive.done", patience)
+        print(f"the naive way: {one(dsn, sent, 'naive')[0]:,} messages of 8,000 rows")
         assert one(dsn, sent, "naive") == (9_000, 8_000)
 
         os.kill(int(appears(driver, place / "executor", patience)), signal.SIGKILL)
+        written = staged_rows(dsn, "executor")
+        began = time.monotonic()
         appears(driver, place / "executor.done", patience)
+        assert written > 0  # tasks had committed
+        print(f"executor killed -9 with {written:,} rows staged; {time.monotonic() - began:.1f} s later "
+              f"{one(dsn, sent, 'exact')[0]:,} of {rows:,} messages are sent")  # fmt: skip
         assert one(dsn, sent, "exact") == (rows, rows)
         assert one(dsn, LEFT) == 0  # the next send may be open already
 
         appears(driver, place / "driver", patience)
         kill_all(driver)
     assert one(dsn, sent, "exact") == (rows, rows)  # nothing of the second send is visible
+    print(f"driver killed -9: {one(dsn, sent, 'exact')[0] - rows:,} of {rows:,} messages are visible")
     assert one(dsn, "select state from menzil.bulk_sends where send_id = 'driver'") == "open"
 
     frame = spark.range(0, rows, 1, 3).selectExpr("cast(id + 1000000000 as string) as payload")
@@ -99,10 +110,10 @@ def killed_in_the_worst_moment(spark: SparkSession, dsn: str, rows: int, patienc
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_killed_executors_and_drivers_lose_nothing_and_double_nothing(spark: SparkSession, db: str) -> None:
-    killed_in_the_worst_moment(spark, db, 200_000, 180)
+    killed_in_the_worst_moment(spark, db, 40_000, 180)
 
 
 @pytest.mark.torture
 @pytest.mark.timeout(1800)
 def test_killed_executors_and_drivers_with_800_000_rows(spark: SparkSession, db: str) -> None:
-    killed_in_the_worst_moment(spark, db, 800_000, 300)
+    killed_in_the_worst_moment(spark, db, 800_000, 600)

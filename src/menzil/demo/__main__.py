@@ -17,6 +17,7 @@ from menzil.demo import (
     crash,
     endings,
     events,
+    history,
     leases,
     refusals,
     sending,
@@ -58,6 +59,9 @@ SCENES = (
     again.redrive,
     again.replay,
     watch.standing,
+    history.exported,
+    history.looked,
+    history.replayed,
 )
 
 
@@ -105,6 +109,9 @@ def _play(server: Embedded, began: float) -> int:
         print(f"    {line}", file=sys.stderr)
     stage.check(not wrong, f"what was sent and how it ended add up ({len(wrong)} messages do not)")
     stage.good(f"It adds up: {len(stage.book.entries):,} messages, each ended once. {time.monotonic() - began:.1f} s.")
+    if stage.workshop.page is not None:
+        print(f"\nWhat stays is the report of all this: {stage.workshop.page}")
+        print(f"and its history: menzil pipeline audit --lake {stage.workshop.place / 'lake'}")
     print("\nRead on: README.md, docs/tutorials/first-message.md, docs/explanation/engine.md, examples/")
     return 0
 

@@ -14,6 +14,7 @@ from menzil import Menzil, Message
 from menzil.demo.book import Book, counted
 from menzil.demo.crew import Crew
 from menzil.demo.partner import Partner
+from menzil.demo.spark import Workshop
 from menzil.embedded import Embedded
 
 T = TypeVar("T")
@@ -30,6 +31,7 @@ class Stage:
         self.server = server
         self.mq = mq
         self.book = Book()
+        self.workshop = Workshop()
         self._partner: Partner | None = None
         self._crew: Crew | None = None
         self._scenes = 0
@@ -59,7 +61,7 @@ class Stage:
 
     def close(self) -> None:
         """Send everybody home."""
-        for somebody in (self._crew, self._partner):
+        for somebody in (self._crew, self._partner, self.workshop):
             if somebody is not None:
                 somebody.close()
 

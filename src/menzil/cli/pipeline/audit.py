@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,7 @@ from menzil.cli.lazy import SOMETHING_TO_FIX
 from menzil.cli.pipeline.history import lake_option, reading
 from menzil.cli.pipeline.options import pipeline_options
 from menzil.cli.show import cell, count, document, paint, say
+from menzil.model.errors import UsageError
 
 if TYPE_CHECKING:
     from menzil.spark.jobs.audit import AuditReport, Check, Violation
@@ -40,6 +42,8 @@ def audit(
     commit_slack: float, as_json: bool,
 ) -> None:  # fmt: skip
     """Check on the history that every promise was kept, and exit with 1 if one was not."""
+    if ledger is not None and "://" not in ledger and not Path(ledger).exists():
+        raise UsageError(f"There is no file or directory {ledger}.", hint="check --ledger")
     with reading(lake, dsn, master, as_json=as_json) as (spark, found):
         from menzil.spark.jobs.audit import audit as job
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -11,6 +13,7 @@ import click
 from menzil.cli.pipeline.options import Workshop, workshop
 from menzil.cli.pipeline.options import is_running as is_running
 from menzil.cli.pipeline.watch import watching
+from menzil.model.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,11 +29,26 @@ def lake_option(command: Command) -> Command:
     return click.option("--lake", metavar="DIR", help=words)(command)
 
 
+def must_be_lake(lake: str | None) -> None:
+    """Refuse a directory without a lake before anything is started; what a URL names, Spark finds out."""
+    if lake is not None and "://" not in lake and not (Path(lake) / "_manifest").is_dir():
+        raise UsageError(f"There is no lake in {lake}.", hint=f"`menzil pipeline export --lake {lake}` makes one")
+
+
+def must_be_writable(out: Path) -> None:
+    """Refuse a file that could not be written at the end of all the work."""
+    if not out.parent.is_dir():
+        raise UsageError(f"There is no directory {out.parent}.", hint="make it, or choose another place with --out")
+    if not os.access(out if out.exists() else out.parent, os.W_OK):
+        raise UsageError(f"{out} may not be written.", hint="choose another place with --out")
+
+
 @contextmanager
 def reading(
     lake: str | None, dsn: str | None, master: str | None, *, as_json: bool
 ) -> Iterator[tuple[SparkSession, str | None]]:
     """Spark, and the dsn to read from: a lake alone asks no database, not even the embedded one."""
+    must_be_lake(lake)
     if lake is None or dsn is not None:
         with workshop(dsn, master) as shop, _plainly(), watching(shop, as_json=as_json):
             yield shop.spark, shop.dsn

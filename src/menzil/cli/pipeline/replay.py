@@ -11,6 +11,7 @@ import click
 from menzil.cli import given
 from menzil.cli.lazy import SOMETHING_TO_FIX
 from menzil.cli.pipeline import tell
+from menzil.cli.pipeline.history import must_be_lake
 from menzil.cli.pipeline.options import pipeline_options, workshop
 from menzil.cli.pipeline.watch import watching
 from menzil.cli.plan import yes_option
@@ -55,6 +56,7 @@ def replay(
     """
     if bool(endpoints) == everything:
         raise UsageError("Messages of which endpoint?", hint="give --endpoint NAME, or --all")
+    must_be_lake(lake)
     with workshop(dsn, master) as shop, watching(shop, as_json=as_json):
         # Fixed now: the plan and the run speak of the same range.
         since, until = shop.db.moment(start), shop.db.moment(end)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from menzil.cli import given
-from menzil.cli.pipeline.history import lake_option, reading
+from menzil.cli.pipeline.history import lake_option, must_be_writable, reading
 from menzil.cli.pipeline.options import pipeline_options
 from menzil.cli.show import count, document, say
 
@@ -38,6 +38,7 @@ def report(
 
     The file needs nothing else: no network, no scripts.
     """
+    must_be_writable(out)
     now = datetime.now().astimezone()
     since, until = (now + when if isinstance(when, timedelta) else when for when in (start, end))
     with reading(lake, dsn, master, as_json=as_json) as (spark, found):

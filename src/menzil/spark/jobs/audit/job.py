@@ -24,11 +24,12 @@ from menzil.spark.jobs.audit.sources import opened
 
 Progress = Callable[[str], None]
 
-NO_LIMITS = "not checked: neither an event log nor a database says which limits held"
+NO_LIMITS = "not checked: neither a database nor an event log in the lake says which limits held"
 NO_LEDGER = "not checked: only a ledger of acknowledged ids can tell a lost message from a rolled back send"
 NO_ARCHIVE = "not checked: completed messages are not always archived here, so a missing one is not a lost one"
 NO_LIVE = "not checked: no database to ask what is in the queue"
 NO_BUDGETS = "only permanent errors: without an event log the retry budget is not known"
+LOGGED_BUDGETS = "where the event log tells the budget: without a database the setting of today is not known"
 BY_SLACK = "for messages sent at least {seconds:g} s apart: the history does not know when a send was committed"
 
 
@@ -173,6 +174,8 @@ def _check(kind: str, number: int, history: History) -> Check:
         note, skipped = NO_LIMITS, True
     elif kind == "retries" and history.events is None:
         note = NO_BUDGETS
+    elif kind == "retries" and history.max_retries is None:
+        note = LOGGED_BUDGETS
     elif kind == "key-order" and (history.ledger is None or "acknowledged_at" not in history.ledger.columns):
         note = BY_SLACK.format(seconds=history.commit_slack.total_seconds())
     return Check(kind, KINDS[kind], number, note, skipped)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 
 import psycopg
@@ -16,6 +16,7 @@ from menzil.model.errors import UsageError
 from menzil.ops import looking, upkeep
 from menzil.ops.run import run
 from menzil.spark.jobs.audit.history import History
+from menzil.spark.lake.read import events as lake_events
 from menzil.spark.lake.read import read as read_lake
 from menzil.spark.read import read
 
@@ -25,6 +26,8 @@ COLUMNS = (
     "expires_at", "first_leased_at", "leased_at", "ended_at", "worker", "ordering_key", "last_error", "redrive_of",
     "replay_of",
 )  # fmt: skip
+#: Of menzil.event_log.
+EVENT = ("id", "event_type", "entity_type", "entity_id", "old_value", "new_value", "created_at")
 TRY = ("attempt", "outcome", "leased_at", "ended_at", "worker", "error", "status_code", "duration_ms")
 
 
@@ -38,6 +41,16 @@ def messages_of(spark: SparkSession, lake: str | None, dsn: str | None) -> DataF
         return ended
     kept = read_lake(spark, lake).select(*COLUMNS, _lean("attempts"))
     return kept if ended is None else kept.unionByName(ended.join(kept.select("id"), "id", "left_anti"))
+
+
+def events_of(spark: SparkSession, lake: str | None, dsn: str | None) -> DataFrame | None:
+    """The event log; None when a lake alone has none yet. With both, the lake keeps what the database cleaned up."""
+    kept = None if lake is None else lake_events(spark, lake)
+    told = None if kept is None else kept.select(*EVENT)
+    if dsn is None:
+        return told
+    newest = read(spark, dsn, "event_log", columns=EVENT)
+    return newest if told is None else told.unionByName(newest.join(told.select("id"), "id", "left_anti"))
 
 
 def _lean(column: str) -> Column:
@@ -80,23 +93,22 @@ def opened(
     """
     slack = timedelta(seconds=commit_slack)
     acknowledged = read_ledger(spark, os.fspath(ledger)) if ledger else None
-    if dsn is None:
-        yield History(messages_of(spark, lake, None), ledger=acknowledged, commit_slack=slack)
-        return
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        live_at = run(conn, looking.now())
-        max_retries = int(run(conn, upkeep.setting("default_max_retries")))
-        archives = run(conn, upkeep.setting("archive_completed")) == "true"
-    live = read(spark, dsn, "queue", columns=("id", "channel", "processing_started_at")).persist(StorageLevel.DISK_ONLY)
-    events = read(
-        spark,
-        dsn,
-        "event_log",
-        columns=("id", "event_type", "entity_type", "entity_id", "old_value", "new_value", "created_at"),
-    ).persist(StorageLevel.DISK_ONLY)
-    try:
+    with ExitStack() as kept:
+        if dsn is None:
+            events = _kept(kept, events_of(spark, lake, None))
+            messages = messages_of(spark, lake, None)
+            always = events is None or events.where(_SWITCHED).isEmpty()
+            yield History(messages, events=events, ledger=acknowledged, commit_slack=slack, keeps_completed=always)
+            return
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            live_at = run(conn, looking.now())
+            max_retries = int(run(conn, upkeep.setting("default_max_retries")))
+            archives = run(conn, upkeep.setting("archive_completed")) == "true"
+        live = _kept(kept, read(spark, dsn, "queue", columns=("id", "channel", "processing_started_at")))
+        events = _kept(kept, events_of(spark, lake, dsn))
+        assert live is not None
+        assert events is not None
         live.count()
-        switched = "event_type = 'setting.changed' and entity_id = 'archive_completed'"
         yield History(
             messages_of(spark, lake, dsn),
             events=events,
@@ -109,8 +121,16 @@ def opened(
             max_retries=max_retries,
             live_at=live_at,
             commit_slack=slack,
-            keeps_completed=archives and events.where(switched).isEmpty(),
+            keeps_completed=archives and events.where(_SWITCHED).isEmpty(),
         )
-    finally:
-        live.unpersist()
-        events.unpersist()
+
+
+_SWITCHED = "event_type = 'setting.changed' and entity_id = 'archive_completed'"
+
+
+def _kept(stack: ExitStack, frame: DataFrame | None) -> DataFrame | None:
+    """Read once, however many checks ask; let go with the stack."""
+    if frame is None:
+        return None
+    stack.callback(frame.unpersist)
+    return frame.persist(StorageLevel.DISK_ONLY)

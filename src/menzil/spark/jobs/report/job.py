@@ -12,11 +12,10 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from menzil.spark.jobs.audit.sources import messages_of
+from menzil.spark.jobs.audit.sources import events_of, messages_of
 from menzil.spark.jobs.report import frames
 from menzil.spark.jobs.report.figures import Figures, Row, Slo
 from menzil.spark.jobs.report.page import page
-from menzil.spark.read import read
 
 Progress = Callable[[str], None]
 
@@ -41,9 +40,7 @@ def report(
 ) -> Figures:
     """Report on a lake, a database or both, and write the page to `out` if it is given. Driver."""
     messages = messages_of(spark, lake, dsn)
-    events = None
-    if dsn is not None:
-        events = read(spark, dsn, "event_log", columns=("id", "event_type", "entity_id", "created_at"))
+    events = events_of(spark, lake, dsn)
     names = [name for name, given in (("the lake", lake), ("the live database", dsn)) if given is not None]
     source = " and ".join(names) + (f" {Path(lake).name}" if lake and not dsn else "")
     made = figures_of(messages, events, source=source, slo=slo, start=start, end=end, progress=progress)

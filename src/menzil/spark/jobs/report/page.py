@@ -136,7 +136,7 @@ def _leaders(figures: Figures) -> str:
         (
             row["channel"],
             row["tries"] - row["completed"],
-            f"{row['tries'] - row['completed']:,} tries failed or deferred",
+            f"{(lost := row['tries'] - row['completed']):,} {'try' if lost == 1 else 'tries'} failed or deferred",
         )
         for row in figures.noisiest
     ]

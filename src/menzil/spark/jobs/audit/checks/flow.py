@@ -1,4 +1,8 @@
-"""Concurrency and rate of channels: sweeps over the leases of those that have limits."""
+"""Concurrency and rate of channels: sweeps over the leases of those that have limits.
+
+A channel may have most of the history, so no task sweeps all of one: time is cut into slices, the sum of what came
+before a slice goes in front of it, and every slice is swept by itself.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,24 @@ from menzil.spark.jobs.audit.found import sentence, violations
 from menzil.spark.jobs.audit.limits import at_time
 
 MICROSECONDS = 1000
+
+#: Seconds of a slice. What one task sorts is what a channel does in this time.
+SLICE = 60
+
+
+def running(steps: DataFrame, value: str) -> DataFrame:
+    """Adds `total`, the sum of `value` over the steps of an endpoint so far: by `at`, then `value`, then `id`."""
+    cut = steps.withColumn("slice", F.floor(F.unix_seconds("at") / SLICE))
+    sums = cut.groupBy("endpoint_id", "slice").agg(F.sum(value).alias("moved"))
+    earlier = Window.partitionBy("endpoint_id").orderBy("slice").rowsBetween(Window.unboundedPreceding, -1)
+    carried = sums.select("endpoint_id", "slice", F.coalesce(F.sum("moved").over(earlier), F.lit(0)).alias(value))
+    in_order = (
+        Window.partitionBy("endpoint_id", "slice")
+        .orderBy(F.asc_nulls_first("at"), value, "id")  # what is carried has no time, and comes first
+        .rowsBetween(Window.unboundedPreceding, 0)
+    )
+    swept = cut.unionByName(carried, allowMissingColumns=True).withColumn("total", F.sum(value).over(in_order))
+    return swept.where("at is not null").drop("slice")
 
 
 def concurrency(leases: DataFrame, spans: DataFrame, live: DataFrame | None) -> DataFrame:
@@ -33,15 +55,12 @@ def concurrency(leases: DataFrame, spans: DataFrame, live: DataFrame | None) -> 
     steps = leases.select(
         "id", "channel", "endpoint_id", "leased_at",
         F.explode(F.array(
-            F.struct(F.col("leased_at").alias("at"), F.lit(1).alias("step")),
-            F.struct(F.col("ended_at").alias("at"), F.lit(-1).alias("step")),
+            F.struct(F.col("leased_at").alias("at"), F.lit(1).cast("bigint").alias("step")),
+            F.struct(F.col("ended_at").alias("at"), F.lit(-1).cast("bigint").alias("step")),
         )).alias("s"),
-    ).where("s.at is not null")  # fmt: skip
-    in_order = (
-        Window.partitionBy("endpoint_id").orderBy("s.at", "s.step", "id").rowsBetween(Window.unboundedPreceding, 0)
-    )
-    swept = steps.select("*", F.sum("s.step").over(in_order).alias("in_flight")).where("s.step = 1")
-    full = at_time(swept.drop("s"), spans).where("in_flight > max_concurrency")
+    ).select("id", "channel", "endpoint_id", "leased_at", "s.at", "s.step").where("at is not null")  # fmt: skip
+    swept = running(steps, "step").where("step = 1").withColumnRenamed("total", "in_flight")
+    full = at_time(swept, spans).where("in_flight > max_concurrency")
     return violations(
         full,
         "concurrency",
@@ -54,8 +73,8 @@ def rate(leases: DataFrame, spans: DataFrame) -> DataFrame:
     """Leases that came too soon after the one `release_count` places before: the windows slide, none is too full."""
     rated = F.broadcast(spans.where("release_interval_ms > 0").select("channel").distinct())
     granted = leases.select("id", "channel", "endpoint_id", "leased_at").join(rated, "channel", "left_semi")
-    in_order = Window.partitionBy("endpoint_id").orderBy("leased_at", "id")
-    numbered = granted.withColumn("n", F.row_number().over(in_order))
+    counted = granted.withColumns({"at": F.col("leased_at"), "one": F.lit(1).cast("bigint")})
+    numbered = running(counted, "one").select("id", "channel", "endpoint_id", "leased_at", F.col("total").alias("n"))
     judged = at_time(numbered, spans.where("release_interval_ms > 0")).withColumn(
         "n_before", F.expr("n - release_count")
     )

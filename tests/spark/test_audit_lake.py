@@ -1,0 +1,114 @@
+"""A real history, audited in its database and in a lake alone: clean as it was made, and caught wherever it is bent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from menzil.cli import main
+from menzil.spark.jobs.audit import AuditReport, audit
+from menzil.spark.jobs.export import export
+from menzil.spark.jobs.report import report
+from tests.spark import busy
+
+pytestmark = [pytest.mark.usefixtures("small"), pytest.mark.slow]
+
+SENT = 1000
+
+#: What is bent in the database before the second export, and the kinds that tell; the ids come back from SQL.
+PLANTS = {
+    "early": "update menzil.archive set scheduled_at = first_leased_at + interval '1 ms' where id = %s returning id",
+    "late": "update menzil.archive set expires_at = leased_at where id = %s returning id",
+    "outcome": "update menzil.archive set retry_count = retry_count + 1 where id = %s returning id",
+    "origin": "update menzil.archive set replay_of = id + 1 where id = %s returning id",
+    "attempts": "update menzil.archive set num_attempts = num_attempts + 1 where id = %s returning id",
+}
+PLAIN = """select id from menzil.archive
+  where status = 'completed' and num_attempts = 1 and scheduled_at is null and expires_at is null
+    and redrive_of is null and ordering_key is null and channel = 'free' order by id limit %s"""
+PERMANENT = """update menzil.attempt set error = '[PERMANENT] HTTP 410' where (message_id, attempt) in (
+  select a.message_id, a.attempt from menzil.attempts a join menzil.archive m on m.id = a.message_id
+   where a.outcome = 'failed' and a.attempt = 1 and m.status = 'completed' order by 1 limit 1) returning message_id"""
+#: The engine kept to the limits that held; the log now says that they were tighter.
+TIGHTER = (("narrow", '{"max_concurrency": 1}'), ("paced", '{"release_count": 1}'))
+CIRCUIT = """insert into menzil.event (event_type, entity_type, entity_id, created_at)
+  select kind, 'endpoint', 'free', (select min(created_at) from menzil.archive) + after
+    from (values ('circuit.opened', interval '1 ms'), ('circuit.closed', interval '91 ms')) v (kind, after)"""
+
+
+def found(report: AuditReport) -> dict[str, list[int]]:
+    return {check.kind: report.found(check.kind) for check in report.checks if check.violations}
+
+
+def bend(conn: psycopg.Connection[Any]) -> dict[str, list[int]]:
+    """Plant one violation of each kind; the ids."""
+    free = [row[0] for row in conn.execute(PLAIN, (len(PLANTS),)).fetchall()]
+    planted = {}
+    for (kind, query), target in zip(PLANTS.items(), free, strict=True):
+        planted[kind] = [row[0] for row in conn.execute(query, (target,)).fetchall()]  # type: ignore[call-overload]
+    planted["retries"] = [row[0] for row in conn.execute(PERMANENT).fetchall()]
+    for name, change in TIGHTER:
+        conn.execute("update menzil.event set new_value = new_value || %s where entity_id = %s", (change, name))
+    assert all(len(ids) == 1 for ids in planted.values())
+    return planted
+
+
+def test_a_lake_alone_is_audited_and_reported_like_its_database(spark: SparkSession, db: str, tmp_path: Path) -> None:
+    told = busy.make(db, SENT)
+    ledger = tmp_path / "ledger.csv"
+    ledger.write_text("id,acknowledged_at\n" + "".join(f"{i},{at.isoformat()}\n" for i, at in told))
+    live = audit(spark, dsn=db, ledger=str(ledger), commit_slack=0)
+    assert found(live) == {}
+    assert [check.kind for check in live.checks if check.skipped] == []
+    counts = live.counts
+    assert (counts["acknowledged"], counts["live"]) == (SENT, 0)
+    assert counts["ended"] > SENT  # redriven dead letters are messages of their own
+    assert min(counts["completed"], counts["failed"], counts["cancelled"], counts["expired"]) > 0
+
+    # The lake alone: only what is live now it cannot know.
+    with psycopg.connect(db, autocommit=True) as conn:
+        conn.execute(CIRCUIT)
+    twin = tmp_path / "twin"
+    assert export(spark, db, twin).rows == counts["ended"]
+    alone = audit(spark, str(twin), ledger=str(ledger), commit_slack=0)
+    assert found(alone) == {}
+    assert [check.kind for check in alone.checks if check.skipped] == ["ended-and-live"]
+    assert {name: alone.counts[name] for name in ("ended", "failed", "acknowledged")} == {
+        name: counts[name] for name in ("ended", "failed", "acknowledged")
+    }
+    made = report(spark, str(twin), tmp_path / "report.html")
+    assert (made.total["sent"], made.incident_count) == (counts["ended"], 1)
+    assert (made.incidents[0]["channel"], made.incidents[0]["seconds"]) == ("free", 0.09)
+
+    # It is no blind eye: what is bent is found, in a lake alone, by its kind and its ids, and nothing else is.
+    with psycopg.connect(db, autocommit=True) as conn:
+        planted = bend(conn)
+    bent = tmp_path / "bent"
+    export(spark, db, bent)
+    caught = found(audit(spark, str(bent), ledger=str(ledger), samples=1000))
+    assert caught.pop("concurrency")
+    assert caught.pop("rate")
+    assert caught == planted
+
+
+def test_a_lake_that_is_not_there_is_named_before_anything_starts(tmp_path: Path) -> None:
+    missing = str(tmp_path / "none")
+    for words in (
+        ["audit", "--lake", missing],
+        ["report", "--lake", missing, "--out", str(tmp_path / "page.html")],
+        ["replay", "--lake", missing, "--all", "--run-id", "x"],
+    ):
+        told = CliRunner().invoke(main, ["pipeline", *words])
+        assert told.exit_code == 2
+        assert told.stderr == (
+            f"Error: There is no lake in {missing}.\nHint: `menzil pipeline export --lake {missing}` makes one\n"
+        )
+    told = CliRunner().invoke(main, ["pipeline", "report", "--lake", missing, "--out", f"{missing}/page.html"])
+    assert told.stderr.startswith(f"Error: There is no directory {missing}.\nHint: ")
+    told = CliRunner().invoke(main, ["pipeline", "audit", "--lake", missing, "--ledger", f"{missing}/sent.csv"])
+    assert told.stderr.startswith(f"Error: There is no file or directory {missing}/sent.csv.\nHint: ")
