@@ -3,7 +3,9 @@ drop function if exists menzil._next_rank(smallint, integer[]);
 drop function if exists menzil._wait_for_lane(integer[]);
 
 -- Locks lanes whose turn has come, longest waiting first, all of one priority: the best from p_from on that has one.
--- Lanes that other consumers are at are passed over. Each may give an even share of the batch, if its gate agrees.
+-- Lanes that other consumers are at are passed over, and so are lanes that this very call has found empty: they are due
+-- again after a moment, for somebody else; a call would go round among them for long. Each lane may give an even share of
+-- the batch, if its gate agrees.
 -- rank is null when there is no lane to visit; lanes is null when their gates are shut.
 create or replace function menzil._take_turns(
   p_from smallint, p_now timestamptz, p_width integer, p_left integer, p_only integer[], p_push boolean,
@@ -25,19 +27,24 @@ begin
              bool_or(t.early_id <> '{}')
         into lanes, channels, names, low_dues, low_ids, gated, early
         from (select l.ctid as at, l.channel_id, l.name, l.low_due, l.low_id, l.gated, l.early_id from menzil.lane l
-               where l.push and l.rank = _take_turns.rank and l.next_at <= p_now order by l.next_at limit p_width for update skip locked) t;
+               where l.push and l.rank = _take_turns.rank and l.next_at <= p_now
+                 and (l.phase = 2 and l.next_at > statement_timestamp() and l.visited_by = pg_current_xact_id_if_assigned()) is not true
+               order by l.next_at limit p_width for update skip locked) t;
     elsif p_only is null then
       select array_agg(t.at), array_agg(t.channel_id), array_agg(t.name), array_agg(t.low_due), array_agg(t.low_id), bool_or(t.gated),
              bool_or(t.early_id <> '{}')
         into lanes, channels, names, low_dues, low_ids, gated, early
         from (select l.ctid as at, l.channel_id, l.name, l.low_due, l.low_id, l.gated, l.early_id from menzil.lane l
-               where l.rank = _take_turns.rank and l.next_at <= p_now order by l.next_at limit p_width for update skip locked) t;
+               where l.rank = _take_turns.rank and l.next_at <= p_now
+                 and (l.phase = 2 and l.next_at > statement_timestamp() and l.visited_by = pg_current_xact_id_if_assigned()) is not true
+               order by l.next_at limit p_width for update skip locked) t;
     else
       select array_agg(t.at), array_agg(t.channel_id), array_agg(t.name), array_agg(t.low_due), array_agg(t.low_id), bool_or(t.gated),
              bool_or(t.early_id <> '{}')
         into lanes, channels, names, low_dues, low_ids, gated, early
         from (select l.ctid as at, l.channel_id, l.name, l.low_due, l.low_id, l.gated, l.early_id from menzil.lane l
                where l.channel_id = any (p_only) and l.rank = _take_turns.rank and l.next_at <= p_now
+                 and (l.phase = 2 and l.next_at > statement_timestamp() and l.visited_by = pg_current_xact_id_if_assigned()) is not true
                order by l.next_at limit p_width for update skip locked) t;
     end if;
     exit when lanes is not null;
