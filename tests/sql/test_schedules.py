@@ -195,6 +195,20 @@ def test_a_refused_send_does_not_hold_up_the_other_schedules(conn: psycopg.Conne
     assert sorted(conn.execute(failures).fetchall()) == [("a",), ("b",), ("d",)]
 
 
+def test_a_slot_that_met_a_full_disk_stays_due(conn: psycopg.Connection) -> None:
+    create(conn, cron="0 0 1 1 *")
+    make_due(conn, "nightly", "366 days")
+    conn.execute("""
+        create function pg_temp.refuse() returns trigger language plpgsql as
+          $$ begin raise exception 'no space left on device' using errcode = 'disk_full'; end $$;
+        create trigger no_room before insert on menzil.message for each row execute function pg_temp.refuse()""")
+    with pytest.raises(psycopg.errors.DiskFull):
+        fire(conn)
+    conn.execute("drop trigger no_room on menzil.message")
+    assert fire(conn) == 1
+    assert state(conn, "nightly")["last_error"] is None
+
+
 def test_a_slot_found_after_its_expiry_sends_nothing(conn: psycopg.Connection) -> None:
     create(conn, cron="0 0 1 1 *", p_expires_after=timedelta(minutes=1))
     conn.execute("update menzil.schedule set next_at = clock_timestamp() - interval '2 minutes'")

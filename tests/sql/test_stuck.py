@@ -56,3 +56,36 @@ def test_a_lost_lease_that_cannot_be_buried_lets_the_others_come_back(hostile: Q
     hostile.conn.execute("alter table menzil.archive disable trigger hostile")
     pass_time(hostile.conn, 301)
     assert hostile.call("recover_stale_messages") == 1
+
+
+@pytest.fixture
+def full(hostile: Queue) -> Queue:
+    """A disk that is full for a moment."""
+    hostile.conn.execute("""
+        create or replace function pg_temp.refuse() returns trigger language plpgsql as
+          $$ begin raise exception 'no space left on device' using errcode = 'disk_full'; end $$""")
+    return hostile
+
+
+def test_a_lost_lease_that_met_a_full_disk_comes_back_when_there_is_room_again(full: Queue) -> None:
+    full.call("set_retry_policy", "work", {"max_retries": 0})
+    lost = full.send(payload={"bad": 1})
+    full.dequeue(1, lock_ms=1000)
+    pass_time(full.conn, 2)
+    assert full.call("recover_stale_messages") == 0
+    full.conn.execute("alter table menzil.archive disable trigger hostile")
+    pass_time(full.conn, 2)
+    assert full.call("recover_stale_messages") == 1
+    assert full.status(lost).status == "failed"
+    assert stuck(full) == []
+
+
+def test_an_expired_message_that_met_a_full_disk_ends_when_there_is_room_again(full: Queue) -> None:
+    late = full.send(payload={"bad": 1}, expires_at="2099-01-01+00")
+    pass_time(full.conn, 3_000_000_000)
+    assert full.dequeue(10) == []
+    full.conn.execute("alter table menzil.archive disable trigger hostile")
+    pass_time(full.conn, 2)
+    assert full.dequeue(10) == []
+    assert full.status(late).status == "expired"
+    assert stuck(full) == []

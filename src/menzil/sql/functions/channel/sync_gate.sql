@@ -27,6 +27,7 @@ begin
    where g.channel_id = new.id;
   if new.max_concurrency is not null and old.max_concurrency is null then
     update menzil.gate g set epoch = g.epoch + 1 where g.channel_id = new.id;
+    perform 1 from menzil.lease l where l.channel_id = new.id order by l.id for update;   -- in the order of settles
     update menzil.lease l set epoch = (select g.epoch from menzil.gate g where g.channel_id = new.id) where l.channel_id = new.id;
     get diagnostics v_counted = row_count;
     update menzil.gate g set in_flight = v_counted where g.channel_id = new.id;

@@ -38,8 +38,11 @@ begin
       perform menzil._recover_these(array[v_id], p_now);
       v_count := v_count + 1;
     exception when others then
-      perform menzil._note_stuck(v_id, sqlerrm, p_now);
-      insert into menzil.lease_batch (unlock_at, ids) values (p_now + interval '5 min', array[v_id]);
+      if not menzil._is_passing(sqlstate) then
+        perform menzil._note_stuck(v_id, sqlerrm, p_now);
+      end if;
+      insert into menzil.lease_batch (unlock_at, ids)
+        values (p_now + case when menzil._is_passing(sqlstate) then interval '1 s' else interval '5 min' end, array[v_id]);
     end;
   end loop;
   return v_count;

@@ -13,8 +13,11 @@ begin
         begin
           perform menzil._end_messages(array[v_id], 'expired', p_now);
         exception when others then
-          perform menzil._note_stuck(v_id, sqlerrm, p_now);
-          perform menzil._wait_again(array[m.id], array[m.attempts], null, p_now, array[p_now + interval '5 min'])
+          if not menzil._is_passing(sqlstate) then
+            perform menzil._note_stuck(v_id, sqlerrm, p_now);
+          end if;
+          perform menzil._wait_again(array[m.id], array[m.attempts], null, p_now,
+                                     array[p_now + case when menzil._is_passing(sqlstate) then interval '1 s' else interval '5 min' end])
              from menzil.message m where m.id = v_id;
         end;
       end loop;

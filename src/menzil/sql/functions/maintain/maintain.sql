@@ -34,7 +34,9 @@ begin
     begin
       v_count := v_count + menzil._expire_these(array[v_id], p_now);
     exception when others then
-      perform menzil._note_stuck(v_id, sqlerrm, p_now);
+      if not menzil._is_passing(sqlstate) then
+        perform menzil._note_stuck(v_id, sqlerrm, p_now);
+      end if;
     end;
   end loop;
   return v_count;

@@ -24,8 +24,8 @@ begin
       end if;
     end if;
   exception when others then
-    -- A deadlock or a serialization failure refuses nothing: the slot stays due for whoever tries again.
-    if sqlstate like '40%' then
+    -- A deadlock or a full disk refuses nothing: the slot stays due for whoever tries again.
+    if menzil._is_passing(sqlstate) then
       raise;
     end if;
     v_message_id := null;

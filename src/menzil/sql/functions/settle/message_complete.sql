@@ -5,7 +5,7 @@ create or replace function menzil.message_complete(p_ids bigint[], p_num_attempt
 returns table (id bigint, outcome text)
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
-set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := clock_timestamp();

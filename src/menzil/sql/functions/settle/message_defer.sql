@@ -5,7 +5,7 @@ create or replace function menzil.message_defer(
 ) returns table (id bigint, outcome text)
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
-set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_now timestamptz := clock_timestamp();
   v_lease record;

@@ -7,7 +7,7 @@ create or replace function menzil.message_fail(
 ) returns table (id bigint, outcome text)
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
-set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_now timestamptz := clock_timestamp();
   v_lease record;
@@ -15,7 +15,9 @@ declare
   v_dead bigint[];
 begin
   perform menzil._check_tokens(p_ids, p_num_attempts);
-  if p_errors is null or array_position(p_errors, null) is not null then
+  if array_ndims(p_errors) > 1 then
+    perform menzil._refuse_shape();
+  elsif p_errors is null or array_position(p_errors, null) is not null then
     perform menzil._refuse_null('An error for each message');
   elsif cardinality(p_errors) <> cardinality(p_ids) or cardinality(p_retry_afters) <> cardinality(p_ids)
         or cardinality(p_responses) <> cardinality(p_ids) then

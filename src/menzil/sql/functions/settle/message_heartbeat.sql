@@ -1,8 +1,9 @@
--- Keeps leases alive: unlock_at moves forward, never back. The index visits ids in order, as settles do: no deadlock.
+-- Keeps leases alive: unlock_at moves forward, never back. The index visits ids in order, as settles do, and a bitmap
+-- would not: no deadlock.
 create or replace function menzil.message_heartbeat(p_ids bigint[], p_num_attempts bigint[], p_lock_ms bigint) returns table (id bigint, outcome text)
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
-set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_now timestamptz := clock_timestamp();
   v_kept bigint[];

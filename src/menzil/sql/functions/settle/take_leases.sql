@@ -1,4 +1,5 @@
--- Takes back the leases that these tokens still hold. The index visits ids in order, so two settles never deadlock.
+-- Takes back the leases that these tokens still hold. The index visits ids in order, so two settles never deadlock;
+-- a bitmap would visit them as they lie in the table, so callers switch it off.
 create or replace function menzil._take_leases(
   p_ids bigint[], p_attempts bigint[],
   out ids bigint[], out attempts bigint[], out channels integer[], out leased_ats timestamptz[], out workers text[], out keys text[], out epochs integer[]
@@ -51,7 +52,9 @@ end $$;
 create or replace function menzil._check_tokens(p_ids bigint[], p_attempts bigint[]) returns void
 language plpgsql as $$
 begin
-  if p_ids is null or p_attempts is null or array_position(p_ids, null) is not null or array_position(p_attempts, null) is not null then
+  if array_ndims(p_ids) > 1 or array_ndims(p_attempts) > 1 then
+    perform menzil._refuse_shape();
+  elsif p_ids is null or p_attempts is null or array_position(p_ids, null) is not null or array_position(p_attempts, null) is not null then
     perform menzil._refuse_null('Each message id and attempt');
   elsif cardinality(p_ids) <> cardinality(p_attempts) then
     perform menzil._refuse_value('The arrays of ids and attempts have different lengths.', 'Give one attempt number per id.');
