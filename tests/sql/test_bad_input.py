@@ -10,11 +10,7 @@ import pytest
 from tests.sql.bad_calls import CALLS
 from tests.sql.emptying import empty
 from tests.sql.queue import Queue
-
-COUNTS = """
-select string_agg(format('select %L, count(*) from menzil.%I', relname, relname), ' union all ' order by relname)
-  from pg_class where relnamespace = 'menzil'::regnamespace and relkind in ('r', 'p') and not relispartition
-"""
+from tests.sql.refusing import counts, refused_cleanly
 
 
 @pytest.fixture(scope="module")
@@ -41,24 +37,9 @@ def furnished(layer_db: str) -> Iterator[Queue]:
         yield queue
 
 
-def counts(queue: Queue) -> list[tuple[str, int]]:
-    return queue.all(queue.one(COUNTS))
-
-
 @pytest.mark.parametrize(("state", "call"), CALLS)
 def test_a_bad_call_is_refused_in_one_sentence_and_writes_nothing(furnished: Queue, state: str, call: str) -> None:
-    before = counts(furnished)
-    with pytest.raises(psycopg.Error) as refused:
-        furnished.all(f"select * from menzil.{call}")
-    said = refused.value.diag
-    assert (said.sqlstate, said.message_primary) == (state, said.message_primary)
-    assert "\n" not in said.message_primary
-    assert len(said.message_primary) < 400
-    assert said.message_primary[0].isupper() or said.message_primary[0] == "'"
-    # The one sentence whose words were given from outside has no full stop.
-    assert said.message_primary.endswith(".") or said.sqlstate == "23505"
-    assert said.message_hint
-    assert counts(furnished) == before
+    refused_cleanly(furnished, state, call)
 
 
 def test_every_documented_code_has_a_bad_call() -> None:
@@ -103,4 +84,81 @@ def test_a_refused_call_leaves_the_transaction_to_its_caller(furnished: Queue) -
         with pytest.raises(psycopg.errors.UndefinedObject), furnished.conn.transaction():
             furnished.call("send", "nobody", {})
         assert furnished.send()
+    assert counts(furnished) == before
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "message_complete(array[[3, 4]], array[[1, 2]])",
+        "message_complete(array[3, 4], array[[1, 2]])",
+        "message_defer(array[[3], [4]], array[1, 2])",
+        "message_heartbeat(array[3, 4], array[[1], [2]], 1000)",
+        "message_fail(array[3, 4], array[1, 2], array[['no', 'no']])",
+        "message_dequeue(1000, 1, array[['work', 'tight']])",
+        "delivery_configs(array[['off']])",
+        "worker_suspects(array[[3]])",
+        "bulk_commit('s', array[['a']], array[[1]])",
+    ],
+)
+def test_an_array_of_two_dimensions_is_refused_and_no_error_of_postgresql(furnished: Queue, call: str) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="one dimension") as refused:
+        furnished.all(f"select * from menzil.{call}")
+    assert refused.value.diag.message_hint
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "send(%s, '{}')",
+        "alter_endpoint(%s, '{}')",
+        "disable_endpoint(%s)",
+        "validate_endpoint_config(%s, '{}')",
+        "register_protocol(%s, '[]')",
+        "schedule_drop(%s)",
+        "cron_next('* * * * *', %s, now())",
+        "cron_parse('@' || %s)",
+        "setting(%s)",
+        "set_setting('notify', %s)",
+        "validate_event(%s, '{}')",
+        "feed_position(%s)",
+    ],
+)
+def test_a_refusal_is_one_line_whatever_text_it_repeats(furnished: Queue, call: str) -> None:
+    text = "two\nlines\u2028and\x85more\x7f" + "x" * 1000
+    with pytest.raises(psycopg.Error) as refused:
+        furnished.all(f"select * from menzil.{call}", text)
+    said = refused.value.diag.message_primary
+    assert refused.value.sqlstate in ("22023", "42704")
+    assert len(said.splitlines()) == 1
+    assert said.isprintable()
+    assert len(said) < 400
+
+
+@pytest.mark.parametrize(
+    ("state", "call"),
+    [
+        ("22023", "janitor_claim('sweep', '178000000 years')"),
+        ("22023", "janitor_claim('sweep', '-1 s')"),
+        ("22023", "reap_bulk_sends('2562047788 hours')"),
+        ("22023", "delivery_configs(array['off'], array[now(), now()])"),
+        ("22023", "feed_advance('lake', 'archive', 'abc', 1)"),
+        ("22023", "feed_advance('lake', 'archive', '18446744073709551616', 1)"),
+        ("22004", "feed_advance('lake', 'archive', null, 1)"),
+        ("22004", "feed_advance('lake', 'archive', '7', null)"),
+        ("22023", "feed_lost('archive', '-1', 1, 0)"),
+        ("22004", "feed_lost('archive', '7', null, 0)"),
+        ("22023", "archive_fingerprint(now(), 'abc')"),
+        ("22023", "archive_fingerprint(now(), '1', '18446744073709551616')"),
+        ("22023", "archive_fingerprint('4714-11-24 00:00+00 BC')"),
+        ("22023", "drop_exported_month('infinity', 0, 0, 0)"),
+    ],
+)
+def test_what_a_type_allows_and_the_queue_cannot_use_is_refused_with_a_hint(
+    furnished: Queue, state: str, call: str
+) -> None:
+    before = counts(furnished)
+    with pytest.raises(psycopg.Error) as refused:
+        furnished.all(f"select * from menzil.{call}")
+    assert (refused.value.sqlstate, bool(refused.value.diag.message_hint)) == (state, True)
     assert counts(furnished) == before

@@ -331,3 +331,12 @@ def test_names_of_users_never_become_names_of_tables(queue: Queue) -> None:
     assert re.fullmatch(r"bulk_staging_\d+", send.opened.staging)
     send.stage("t", [row()])
     assert send.commit("t") == (1, 1)
+
+
+@pytest.mark.parametrize("count", [-1, 2**63 - 1, -(2**63)])
+def test_a_count_beyond_all_counting_is_refused(queue: Queue, count: int) -> None:
+    send = Bulk(queue, "beyond")
+    send.stage("a", [row("work")])
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="number of rows"):
+        queue.all("select * from menzil.bulk_commit('beyond', array['a', 'b'], %s::bigint[])", [count, 1])
+    assert queue.waiting() == []

@@ -303,3 +303,11 @@ def test_null_and_infinity_are_refused(conn: psycopg.Connection) -> None:
             conn.execute(f"select menzil.cron_next({arguments})")
     with pytest.raises(psycopg.errors.InvalidParameterValue):
         conn.execute("select menzil.cron_next('* * * * *', 'UTC', 'infinity')")
+
+
+def test_a_time_outside_the_years_1_to_9999_is_refused_and_no_slot_lies_there(conn: psycopg.Connection) -> None:
+    for after in ["0044-03-15 BC", "10000-01-01", "294276-12-31"]:
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="years 1 to 9999"):
+            conn.execute("select menzil.cron_next('@daily', 'UTC', %s::timestamptz)", [after])
+    last = "select menzil.cron_next('@monthly', 'UTC', '9999-12-15 00:00+00')"
+    assert conn.execute(last).fetchone() == (None,)

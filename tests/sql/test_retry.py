@@ -222,3 +222,12 @@ def test_jitter_only_shortens_the_delay(queue: Queue) -> None:
     waits = delays(queue, 8)
     assert all(50 <= wait <= 100 for wait in waits)
     assert len(set(waits)) > 1
+
+
+@pytest.mark.parametrize("key", ["base_delay_seconds", "max_delay_seconds", "increment_seconds", "jitter"])
+def test_a_number_too_small_for_a_double_in_a_policy_keeps_no_message_from_failing(queue: Queue, key: str) -> None:
+    tiny = {"base_delay_seconds": "0", "backoff": '"linear"', key: "1e-400"}
+    text = ", ".join(f'"{name}": {value}' for name, value in tiny.items())
+    queue.conn.execute("select menzil.set_retry_policy('work', %s::jsonb)", ["{" + text + "}"])
+    queue.send()
+    assert queue.fail(queue.lease()) == "retry"

@@ -111,8 +111,8 @@ def ended_message(message_id: int) -> Op[Record | None]:
 
 
 _ATTEMPTS = """
-select t.attempt, t.outcome, t.leased_at, t.ended_at, t.duration_ms::float8, t.status_code, t.worker, t.error,
-       t.response
+select t.attempt, t.outcome, t.leased_at, t.ended_at, round(greatest(least(t.duration_ms, 9e14), -9e14), 3)::float8,
+       t.status_code, t.worker, t.error, t.response
   from menzil.attempts t where t.message_id = %s::bigint order by t.attempt desc limit %s::integer"""
 
 

@@ -16,7 +16,9 @@ begin
     raise exception using errcode = '25001', message = 'Messages are dequeued in READ COMMITTED transactions only.',
       hint = 'Call message_dequeue in a short transaction of its own.';
   end if;
-  if p_channels is not null then
+  if array_ndims(p_channels) > 1 then
+    perform menzil._refuse_shape();
+  elsif p_channels is not null then
     -- A channel that is gone may still get a message, sent by a transaction that was open when it went.
     select array_agg(c.id), min(n.name) filter (where c.id is null) into v_only, v_unknown
       from unnest(p_channels) n(name) left join lateral (select c.id from menzil.channel c where c.name = n.name offset 0) c on true;

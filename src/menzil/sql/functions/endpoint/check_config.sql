@@ -26,6 +26,6 @@ declare
   v_known text[] := array(select r.path from menzil._config_rules(p_protocol) r
                            where regexp_replace(r.path, '\.?[^.]*$', '') = coalesce(p_parent, ''));
 begin
-  perform menzil._refuse_value(format('%s is not a key of the config of an %s endpoint.', quote_literal(left(p_path, 200)), p_protocol),
+  perform menzil._refuse_value(format('%s is not a key of the config of an %s endpoint.', quote_literal(menzil._shown(p_path)), p_protocol),
     concat_ws(' ', 'Did you mean ' || menzil._nearest_word(p_path, v_known) || '?', format('Known keys here are %s.', array_to_string(v_known, ', '))));
 end $$;

@@ -35,7 +35,7 @@ begin
       end if;
     when 'certificate', 'private key' then
       v_pattern := case p_kind when 'certificate' then 'CERTIFICATE' else '([A-Z]+ )?PRIVATE KEY' end;
-      if v_type <> 'string' or not v_fits or v_text !~ ('^\s*-----BEGIN ' || v_pattern || '-----\r?\n') then
+      if v_type <> 'string' or not v_fits or v_text !~ ('^[ \t\r\n]*-----BEGIN ' || v_pattern || '-----\r?\n') then
         v_wanted := format('a %s in PEM format', p_kind);
       end if;
     when 'statuses' then

@@ -35,7 +35,7 @@ begin
       when v_key = 'jitter' and (jsonb_typeof(v_value) = 'boolean' or v_number between 0 and 1) is not true then 'true, false or a number from 0 to 1'
     end;
     if v_key <> all (v_known) then
-      perform menzil._refuse_value(format('%s is not a key of a retry policy.', quote_literal(left(v_key, 100))),
+      perform menzil._refuse_value(format('%s is not a key of a retry policy.', quote_literal(menzil._shown(v_key))),
         concat_ws(' ', 'Did you mean ' || menzil._nearest_word(v_key, v_known) || '?', format('Known keys are %s.', array_to_string(v_known, ', '))));
     elsif v_wanted is not null then
       perform menzil._refuse_value(format('In the retry policy %s must be %s.', v_key, v_wanted), 'Leave a key out to use the setting.');

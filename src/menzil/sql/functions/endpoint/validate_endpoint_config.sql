@@ -8,7 +8,7 @@ begin
   elsif p_config is null then
     perform menzil._refuse_null('An endpoint config');
   elsif p_protocol <> all (menzil.known_protocols()) then
-    perform menzil._refuse_value(format('There is no protocol named %s.', quote_literal(left(p_protocol, 100))),
+    perform menzil._refuse_value(format('There is no protocol named %s.', quote_literal(menzil._shown(p_protocol))),
       format('Known protocols are %s.', array_to_string(menzil.known_protocols(), ', ')));
   elsif jsonb_typeof(p_config) <> 'object' then
     perform menzil._refuse_value('An endpoint config must be a JSON object.', 'For instance {"url": "https://example.com/hook"}.');

@@ -1,7 +1,7 @@
 -- A value from outside as it may stand in a message: one line, not endless.
 create or replace function menzil._shown(p_value text) returns text
 language sql immutable parallel safe
-return left(regexp_replace(p_value, '[[:cntrl:]]', ' ', 'g'), 200);
+return regexp_replace(left(p_value, 200), '[[:cntrl:]\u2028\u2029]', ' ', 'g');
 
 -- The refusals that more than one function gives, each worded once.
 create or replace function menzil._refuse_unknown(p_name text) returns void
@@ -59,6 +59,13 @@ begin
     perform menzil._refuse_null('A priority');
   end if;
   perform menzil._refuse_value(format('Priority %s is out of range, it must be 0 to 10.', p_priority), 'Use 0 for normal work and up to 10 for urgent work.');
+end $$;
+
+-- Arrays of settles and lists are flat: the search for a NULL in them is PostgreSQL's own, which knows no other.
+create or replace function menzil._refuse_shape() returns void
+language plpgsql as $$
+begin
+  perform menzil._refuse_value('An array of one dimension is needed, this one has more.', 'Pass a flat list, such as array[1, 2, 3].');
 end $$;
 
 -- The limit of a janitor's round or a list.

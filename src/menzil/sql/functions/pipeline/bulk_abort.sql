@@ -25,8 +25,8 @@ declare
 begin
   if p_older_than is null then
     perform menzil._refuse_null('An age');
-  elsif p_older_than < interval '0' then
-    perform menzil._refuse_value('An age must not be negative.', 'Use ''1 day''.');
+  elsif p_older_than not between interval '0' and interval '100 years' then
+    perform menzil._refuse_value('An age is not negative, and not above 100 years.', 'Use ''1 day''.');
   end if;
   perform menzil._check_limit(p_limit, 1000000);
   for v_row in

@@ -47,10 +47,14 @@ declare
   v_send menzil.bulk_send;
 begin
   perform menzil._check_send_id(p_send_id);
-  if p_tokens is null or p_counts is null or array_position(p_tokens, null) is not null or array_position(p_counts, null) is not null then
+  if array_ndims(p_tokens) > 1 or array_ndims(p_counts) > 1 then
+    perform menzil._refuse_shape();
+  elsif p_tokens is null or p_counts is null or array_position(p_tokens, null) is not null or array_position(p_counts, null) is not null then
     perform menzil._refuse_null('An array of tokens and one of counts');
   elsif cardinality(p_tokens) <> cardinality(p_counts) then
     perform menzil._refuse_value('The arrays have different lengths.', 'Give each token the number of its rows.');
+  elsif exists (select 1 from unnest(p_counts) u(n) where u.n not between 0 and 1000000000000) then
+    perform menzil._refuse_value('A number of rows is 0 to 1000000000000.', 'Give each token the number of its rows.');
   elsif cardinality(p_tokens) <> (select count(distinct t.token) from unnest(p_tokens) t(token)) then
     perform menzil._refuse_value('A token is named twice.', 'Use a new token for each try of each task.');
   elsif current_setting('transaction_isolation') <> 'read committed' then

@@ -103,7 +103,7 @@ begin
   if p_schema is not null then
     v_fault := menzil._schema_fault(p_schema, p_payload, p_schema, 0);
     if v_fault is not null then
-      perform menzil._refuse_value(format('The payload of event %s breaks the rule %s at "%s".', quote_literal(left(p_event_type, 100)),
+      perform menzil._refuse_value(format('The payload of event %s breaks the rule %s at "%s".', quote_literal(menzil._shown(p_event_type)),
           menzil._shown(v_fault[1]), left(menzil._shown(v_fault[2]), 120)),
         'Correct the payload at that JSON pointer; the view menzil.event_types has the schema.');
     end if;

@@ -18,12 +18,12 @@ declare
 begin
   if p_after is null then
     perform menzil._refuse_null('A time to look from');
-  elsif not isfinite(p_after) then
-    perform menzil._refuse_value('There is nothing after infinity.', 'Pass a real time.');
+  elsif p_after not between '0001-01-02' and '9999-12-31' then
+    perform menzil._refuse_value('The time to look from must lie in the years 1 to 9999.', 'Pass a real time, such as now().');
   end if;
   v_cron := menzil.cron_parse(p_cron);
   v_wall := date_trunc('minute', p_after at time zone v_zone);
-  v_until := v_wall + interval '50 years';
+  v_until := least(v_wall + interval '50 years', '9999-12-31');
   if v_cron.time_any then
     -- Just before the clock is set back, times earlier on the wall are still to come.
     v_wall := v_wall - greatest(menzil._utc_offset(p_after, v_zone) - menzil._utc_offset(p_after + interval '25 hours', v_zone), interval '0');

@@ -30,7 +30,7 @@ begin
   end;
   v_fields := regexp_split_to_array(v_cron, '[ \t]+');
   if v_cron like '@%' then
-    perform menzil._refuse_value(format('%s is not a cron macro.', quote_literal(v_cron)),
+    perform menzil._refuse_value(format('%s is not a cron macro.', quote_literal(menzil._shown(v_cron))),
       'Use @hourly, @daily, @midnight, @weekly, @monthly, @yearly or @annually, or five fields.');
   elsif cardinality(v_fields) <> 5 or v_cron = '' then
     perform menzil._refuse_value(format('A cron expression has five fields, this one has %s.', case v_cron when '' then 0 else cardinality(v_fields) end),
@@ -102,6 +102,6 @@ end $$;
 create or replace function menzil._refuse_cron(p_item text, p_field text, p_hint text) returns void
 language plpgsql immutable as $$
 begin
-  raise exception using errcode = '22023', message = format('%s is wrong in the %s field of a cron expression.', quote_literal(left(p_item, 100)), p_field),
+  raise exception using errcode = '22023', message = format('%s is wrong in the %s field of a cron expression.', quote_literal(menzil._shown(p_item)), p_field),
     hint = p_hint;
 end $$;

@@ -22,7 +22,7 @@ begin
   perform menzil._check_name(p_name);
   v_next_at := menzil.cron_next(p_cron, p_time_zone, clock_timestamp());
   if v_next_at is null then
-    perform menzil._refuse_value(format('The cron expression %s never comes true.', quote_literal(p_cron)), 'Name a day that exists in that month.');
+    perform menzil._refuse_value(format('The cron expression %s never comes true.', quote_literal(menzil._shown(p_cron))), 'Name a day that exists in that month.');
   elsif p_payload is null then
     perform menzil._refuse_null('A payload');
   elsif p_priority is null or p_priority not between 0 and 10 then

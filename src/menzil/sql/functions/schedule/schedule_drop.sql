@@ -18,6 +18,6 @@ begin
   if p_name is null then
     perform menzil._refuse_null('A schedule name');
   end if;
-  raise exception using errcode = '42704', message = format('There is no schedule named %s.', quote_literal(left(p_name, 200))),
+  raise exception using errcode = '42704', message = format('There is no schedule named %s.', quote_literal(menzil._shown(p_name))),
     hint = 'The view menzil.schedules lists them; menzil.schedule_create makes one.';
 end $$;

@@ -16,6 +16,6 @@ begin
   end if;
   raise invalid_parameter_value;
 exception when invalid_parameter_value then
-  raise exception using errcode = '22023', message = format('There is no time zone named %s.', quote_literal(left(p_time_zone, 100))),
+  raise exception using errcode = '22023', message = format('There is no time zone named %s.', quote_literal(menzil._shown(p_time_zone))),
     hint = 'Use a name from pg_timezone_names, for instance Europe/Istanbul or UTC.';
 end $$;

@@ -20,6 +20,6 @@ begin
   if p_name is null then
     perform menzil._refuse_null('The name of a setting');
   end if;
-  perform menzil._refuse_value(format('There is no setting named %s.', quote_literal(left(p_name, 100))),
+  perform menzil._refuse_value(format('There is no setting named %s.', quote_literal(menzil._shown(p_name))),
     concat_ws(' ', 'Did you mean ' || v_nearest || '?', 'The view menzil.settings lists them all.'));
 end $$;

@@ -30,11 +30,11 @@ begin
       return trunc(v_number)::text;
     elsif v_number = trunc(v_number) then
       perform menzil._refuse_value(format('The setting %s must be %s to %s %s, %s was given.', p_name, p_minimum, p_maximum, p_unit,
-        left(v_text, 100)), 'The view menzil.settings shows the range of each setting.');
+        menzil._shown(v_text)), 'The view menzil.settings shows the range of each setting.');
     end if;
   end if;
   raise invalid_text_representation;
 exception when invalid_text_representation or invalid_datetime_format or datetime_field_overflow or interval_field_overflow
             or numeric_value_out_of_range then
-  perform menzil._refuse_value(format('%s is not a value for the setting %s.', quote_literal(left(v_text, 100)), p_name), v_hint);
+  perform menzil._refuse_value(format('%s is not a value for the setting %s.', quote_literal(menzil._shown(v_text)), p_name), v_hint);
 end $$;

@@ -7,8 +7,12 @@ set search_path = pg_catalog, menzil, pg_temp
 set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 begin
-  if p_names is null or array_position(p_names, null) is not null then
+  if array_ndims(p_names) > 1 then
+    perform menzil._refuse_shape();
+  elsif p_names is null or array_position(p_names, null) is not null then
     perform menzil._refuse_null('Each endpoint name');
+  elsif cardinality(p_known) <> cardinality(p_names) then
+    perform menzil._refuse_value('The arrays have different lengths.', 'Give each name the updated_at that is known of it, or NULL.');
   end if;
   return query
     select c.id, u.name, c.protocol, menzil._endpoint_config(c.id), c.updated_at

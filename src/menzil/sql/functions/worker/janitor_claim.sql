@@ -9,8 +9,8 @@ declare
 begin
   if p_name is null or p_interval is null then
     perform menzil._refuse_null('Name and interval of a janitor');
-  elsif length(p_name) not between 1 and 100 or p_interval <= interval '0' then
-    perform menzil._refuse_value('A janitor has a name of 1 to 100 characters and an interval above zero.', 'For instance ''expiry'', interval ''1 s''.');
+  elsif length(p_name) not between 1 and 100 or p_interval <= interval '0' or p_interval > interval '10 years' then
+    perform menzil._refuse_value('A janitor has a name of 1 to 100 characters and an interval above zero, up to 10 years.', 'For instance ''expiry'', interval ''1 s''.');
   end if;
   select j.next_at <= v_now into v_due from menzil.janitor j where j.name = p_name for update skip locked;
   -- Asked first: an insert would wait for the one who is at it.

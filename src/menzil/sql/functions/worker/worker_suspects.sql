@@ -5,7 +5,9 @@ language plpgsql stable security definer
 set search_path = pg_catalog, menzil, pg_temp
 set enable_seqscan = off set jit = off as $$
 begin
-  if p_ids is null or array_position(p_ids, null) is not null then
+  if array_ndims(p_ids) > 1 then
+    perform menzil._refuse_shape();
+  elsif p_ids is null or array_position(p_ids, null) is not null then
     perform menzil._refuse_null('Each message id');
   end if;
   return query select m.id from menzil.message m
