@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 import time
 import traceback
@@ -12,27 +13,31 @@ from statistics import median
 
 from bench import machine, report
 from bench.crew import Crew
+from bench.peers import page
 from bench.server import circumstances, serve
 from bench.session import L_CLIENTS, Session
 
 SECTIONS = (
-    "send", "batch", "drain", "depth", "held", "hot", "fair", "deliver", "noop", "wake", "memory",
+    "send", "batch", "drain", "depth", "held", "hot", "fair", "deliver", "wake", "memory",
+    "peer_send", "peer_batch", "peer_drain", "peer_latency", "peer_held",
     "spark_read",
     "spark_write",
     "spark_export",
 )  # fmt: skip
+PEERS = tuple(name for name in SECTIONS if name.startswith("peer_"))
 
 
 def arguments() -> argparse.Namespace:
     """What the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("section", nargs="*", help=f"some of: {', '.join(SECTIONS)}; all when none is named")
+    parser.add_argument("section", nargs="*", help=f"some of: {', '.join(SECTIONS)}, or peers; all when none is named")
     parser.add_argument("--quick", action="store_true", help="smaller and shorter, at most eight minutes")
     parser.add_argument("--dsn", help="a superuser's DSN; databases named menzil_bench_… are made and removed there")
     parser.add_argument(
         "--patience", type=float, metavar="SECONDS", help="how long to wait, in all, for a quiet machine (60; quick: 5)"
     )
     given = parser.parse_args()
+    given.section = [name for word in given.section for name in (PEERS if word == "peers" else (word,))]
     for name in given.section:
         if name not in SECTIONS:
             parser.error(f"there is no section {name!r}; choose from {', '.join(SECTIONS)}")
@@ -44,6 +49,7 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     """Run the sections that were asked for."""
     given = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was made is removed then, too
     sections = [name for name in SECTIONS if name in given.section] or list(SECTIONS)
     with serve(given.dsn) as server, Crew(L_CLIENTS) as crew:
         facts = circumstances(server)
@@ -70,6 +76,9 @@ def main() -> int:
         facts["load average at the end"] = f"{os.getloadavg()[0]:.1f}"
     whole = not failed and len(sections) == len(SECTIONS) and not given.quick
     written = report.write(facts, session.figures, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()), keep=whole)
+    if session.league.columns:
+        complete = not given.quick and set(PEERS) <= set(sections)
+        written += page.write(session.league, facts, session.absent, session.home.versions, keep=complete)
     print("\n" + report.markdown(facts, session.figures))
     print("written:", ", ".join(path.name for path in written))
     missed = [figure for figure in session.figures if figure.reached is False]

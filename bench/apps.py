@@ -34,8 +34,8 @@ async def count(_: Message) -> None:
 def tell() -> None:
     """At the end, how long it took: the line that `bench.peers.contest` reads."""
     if _began is not None:
-        seconds, cpu = time.monotonic() - _began[0], time.process_time() - _began[1]
-        print(json.dumps({"seconds": seconds, "cpu": cpu, "handled": _handled}), flush=True)
+        facts = {"began": _began[0], "ended": time.monotonic(), "cpu": time.process_time() - _began[1]}
+        print(json.dumps({**facts, "handled": _handled}), flush=True)
 
 
 @stamp.handler(CHANNEL)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from bench.loads import bare
 from menzil.embedded import Embedded
@@ -47,6 +47,17 @@ class Server:
     def database(self) -> str:
         """The DSN of a fresh database: menzil with one channel and no size limit, and the bare table."""
         return make_conninfo(self._dsn, dbname=self._create(self._template))
+
+    def copy(self, dsn: str) -> str:
+        """The DSN of a fresh database with all that is in another one made here, which nobody may be connected to."""
+        return make_conninfo(self._dsn, dbname=self._create(str(conninfo_to_dict(dsn)["dbname"])))
+
+    def remove(self, dsn: str) -> None:
+        """Give the disk back before the end."""
+        name = str(conninfo_to_dict(dsn)["dbname"])
+        with self._connected() as conn:
+            conn.execute(f"drop database if exists {name} with (force)")
+        self._made.remove(name)
 
     def drop(self) -> None:
         """Remove every database made here."""

@@ -11,6 +11,8 @@ from bench import machine
 from bench.crew import Crew
 from bench.figures import Figure, Target, number
 from bench.loads import bare
+from bench.peers.home import Home
+from bench.peers.league import League
 from bench.readings import Reading
 from bench.server import Server
 
@@ -28,6 +30,11 @@ class Session:
     section: str = ""
     figures: list[Figure] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    home: Home = field(default_factory=Home)  # where peers are installed, once for all sections
+    failures: dict[str, str] = field(default_factory=dict)  # peers that failed once
+    absent: dict[str, str] = field(default_factory=dict)  # peers that were left out, and why
+    bases: dict[tuple[str, int], str] = field(default_factory=dict)  # by peer and messages: databases to be copied
+    league: League = field(default_factory=League)
 
     @property
     def repeats(self) -> int:

@@ -29,9 +29,9 @@ def life_cycle(dsn: str, worker: int) -> Step:
     return step
 
 
-def insert(dsn: str, worker: int) -> Step:
+def insert(dsn: str, worker: int, body: str = "") -> Step:
     """One row, one commit."""
-    conn, body = connect(dsn), text(worker)
+    conn, body = connect(dsn), body or text(worker)
 
     def step() -> int:
         conn.execute(_INSERT, (body,), binary=True).fetchone()

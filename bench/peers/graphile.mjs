@@ -1,37 +1,30 @@
-// graphile-worker: `node graphile.mjs fill|drain COUNT` beside its node_modules, connected by the environment.
-import { Logger, makeWorkerUtils, runOnce } from "graphile-worker";
+// graphile-worker, beside its node_modules and stage.mjs. Tuned as its own performance page suggests.
+import { Logger, makeWorkerUtils, run, runOnce } from "graphile-worker";
+import { BODY, main } from "./stage.mjs";
 
-const [what, count] = [process.argv[2], Number(process.argv[3])];
-const payload = { order: 1, customer: "customer-1", status: "paid", note: "x".repeat(30) };
-const quiet = new Logger(() => (level, message) => level === "error" && console.error(message));
-const preset = {
-  worker: {
-    connectionString: process.env.DATABASE_URL,
-    concurrentJobs: 24,
-    maxPoolSize: 25,
-    localQueue: { size: 2000 },
-    completeJobBatchDelay: 0,
-    failJobBatchDelay: 0,
-    logger: quiet,
-  },
+const logger = new Logger(() => (level, message) => level === "error" && console.error(message));
+const connectionString = process.env.DATABASE_URL ?? "";
+const TUNED = {
+  concurrentJobs: 24,
+  maxPoolSize: 25,
+  localQueue: { size: 2000 },
+  completeJobBatchDelay: 0,
+  failJobBatchDelay: 0,
 };
+const preset = (mode) => ({ worker: { connectionString, logger, ...(mode === "tuned" ? TUNED : {}) } });
+const tasks = (handled) => ({ nothing: async () => handled(1) });
+let utils;
 
-if (what === "fill") {
-  const utils = await makeWorkerUtils({ preset });
-  await utils.migrate();
-  for (let first = 0; first < count; first += 5000) {
-    const jobs = Array.from({ length: Math.min(5000, count - first) }, () => ({ identifier: "nothing", payload }));
-    await utils.addJobs(jobs);
-  }
-  await utils.release();
-} else {
-  let began = null, cpu = null, handled = 0;
-  const nothing = async () => {
-    if (began === null) [began, cpu] = [process.hrtime.bigint(), process.cpuUsage()];
-    handled += 1;
-  };
-  await runOnce({ preset, noHandleSignals: true }, { nothing });
-  const spent = process.cpuUsage(cpu);
-  const seconds = Number(process.hrtime.bigint() - began) / 1e9;
-  console.log(JSON.stringify({ seconds, cpu: (spent.user + spent.system) / 1e6, handled }));
-}
+await main({
+  async install() {
+    utils = await makeWorkerUtils({ preset: preset("default") });
+    await utils.migrate();
+  },
+  async open() {
+    utils = await makeWorkerUtils({ preset: preset("default") });
+  },
+  send: () => utils.addJob("nothing", BODY),
+  batch: (size) => utils.addJobs(Array.from({ length: size }, () => ({ identifier: "nothing", payload: BODY }))),
+  work: (mode, handled) => run({ preset: preset(mode), noHandleSignals: true }, tasks(handled)),
+  drain: (mode, _, handled) => runOnce({ preset: preset(mode), noHandleSignals: true }, tasks(handled)),
+});

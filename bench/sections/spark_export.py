@@ -1,4 +1,8 @@
-"""Export of a month of the archive to a lake, verified, against COPY of the same rows to nowhere."""
+"""Export of a month of the archive to a lake, verified, against COPY of the same rows to nowhere and against JDBC.
+
+The job through JDBC reads the same rows and writes the same partitions of Parquet. It verifies nothing and leaves out
+the attempts, so it does less.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,14 @@ import os
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from bench import jdbc
 from bench.server import connected
 from bench.session import Session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _MONTH = "2025-03"
 
@@ -43,8 +52,14 @@ def run(session: Session) -> None:
         conn.execute(_FILL, (count,))
         conn.execute(_TRIES)
         conn.execute("vacuum analyze menzil.archive")
-        spark = get_session("bench export", conf={"spark.driver.memory": "1g"})
-        copies, exports, sizes = [], [], []
+        # Spark fetches everything at once through JDBC unless told otherwise: room for a million rows.
+        memory = {"spark.driver.memory": "4g"}
+        spark = get_session("bench export", "local[2]", conf=memory | jdbc.settings())
+        copies: list[float] = []
+        exports: list[float] = []
+        plain: list[float] = []
+        careful: list[float] = []
+        sizes: list[float] = []
         try:
             for repeat in session.repeat():
                 began = time.monotonic()
@@ -58,9 +73,37 @@ def run(session: Session) -> None:
                     assert report.rows == count
                     files = sum(file.stat().st_size for file in Path(place, "data").rglob("*.parquet"))
                     sizes.append(files / size)
+                if jdbc.jar() is not None:
+                    plain.append(through_jdbc(spark, dsn, count))
+                    careful.append(through_jdbc(spark, dsn, count, **jdbc.tuned(count)))
         finally:
             spark.stop()
-    ratios = [export_rate / copy_rate for export_rate, copy_rate in zip(exports, copies, strict=True)]
     company = {"export rows/s": exports, "COPY rows/s": copies, "cores": [os.cpu_count() or 1]}
-    session.figure(f"verified export of {count:,} messages / COPY binary", ratios, beside=company)
+    session.figure(f"verified export of {count:,} messages / COPY binary", ratios(exports, copies), beside=company)
     session.figure("bytes in the lake / COPY binary", sizes)
+    if not plain:
+        session.say(jdbc.MISSING)
+        return
+    name = "verified export / the same through JDBC, unverified"
+    session.figure(f"{name}, default settings", ratios(exports, plain), at_least=2.0, beside={"JDBC rows/s": plain})
+    session.figure(
+        f"{name}, two partitions, fetchsize 10,000", ratios(exports, careful), beside={"JDBC rows/s": careful}
+    )
+
+
+def ratios(ours: list[float], theirs: list[float]) -> list[float]:
+    """Pair by pair, as they were measured."""
+    return [our / their for our, their in zip(ours, theirs, strict=True)]
+
+
+def through_jdbc(spark: SparkSession, dsn: str, count: int, **options: str) -> float:
+    """Rows per second of the same partitions of Parquet, made with what Spark brings along."""
+    with tempfile.TemporaryDirectory(prefix="mz-lake-") as place:
+        began = time.monotonic()
+        frame = jdbc.archive(spark, dsn, **options)
+        parts = frame.selectExpr("*", "year(created_at) as year", "month(created_at) as month", "channel as endpoint")
+        writer = parts.write.partitionBy("year", "month", "endpoint").option("compression", "zstd")
+        writer.parquet(f"{place}/data")
+        rate = count / (time.monotonic() - began)
+        assert spark.read.parquet(f"{place}/data").count() == count
+        return rate

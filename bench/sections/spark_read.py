@@ -1,7 +1,4 @@
-"""The archive into Spark, against two binary COPYs to nowhere; and how long the first result of a new session takes.
-
-A JDBC driver is not among the things pip installs, so there is no comparison with one.
-"""
+"""The archive into Spark, against two binary COPYs and against JDBC; and how soon a new session has a first result."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from collections.abc import Callable
 
 import psutil
 
-from bench import usage
+from bench import jdbc, usage
 from bench.readings import Reading, Series
 from bench.server import connected
 from bench.session import Session
@@ -32,7 +29,7 @@ _COPY = """copy (select * from menzil.archive where created_at >= '{0}' and crea
 to stdout (format binary)"""
 _FIRST = """
 import psutil
-from bench import usage
+from bench import jdbc, usage
 from menzil.spark import get_session
 spark = get_session(quick=True)
 assert spark.range(1000).selectExpr("sum(id)").collect()[0][0] == 499500
@@ -58,17 +55,23 @@ def reading(session: Session, dsn: str, count: int, server: psutil.Process | Non
     """All columns of all rows, into a sink that throws them away."""
     from menzil.spark import get_session, read
 
-    spark = get_session("bench read", "local[2]", conf={"spark.driver.memory": "1g"})
-    series = Series()
+    spark = get_session("bench read", "local[2]", conf={"spark.driver.memory": "1g"} | jdbc.settings())
+    series, tuned = Series(), Series()
 
     def through_spark() -> None:
         read(spark, dsn).write.format("noop").mode("overwrite").save()
 
+    def through_jdbc() -> None:
+        jdbc.archive(spark, dsn, **jdbc.tuned(count // 2)).write.format("noop").mode("overwrite").save()
+
     try:
-        read(spark, dsn, "channels").count()  # Python workers are up
+        through_spark()  # Python workers are up, and the JVM has compiled what it needs
         for _ in session.repeat():
             base = timed(lambda: copy_twice(dsn), count, server)
-            series.add(timed(through_spark, count, server), base)
+            ours = timed(through_spark, count, server)
+            series.add(ours, base)
+            if jdbc.jar() is not None:
+                tuned.add(ours, timed(through_jdbc, count, server))
     finally:
         spark.stop()
     session.figure(
@@ -76,6 +79,14 @@ def reading(session: Session, dsn: str, count: int, server: psutil.Process | Non
         series.ratios(),
         at_least=0.55,
         beside=series.company("read rows/s", "COPY rows/s"),
+    )
+    if jdbc.jar() is None:
+        session.say(jdbc.MISSING)
+        return
+    session.figure(
+        "Spark read / JDBC with two partitions and fetchsize 10,000",
+        tuned.ratios(),
+        beside=tuned.company("read rows/s", "JDBC rows/s"),
     )
 
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import psycopg
 import pytest
 
 from bench import bouncer
-from bench.peers import entrants
-from bench.peers.contest import ContestError, Entrant, measure
-from bench.peers.home import Home, UnavailableError
 from bench.receiver import Receiver
 from bench.sections import deliver, memory, wake
 from bench.server import CHANNEL
@@ -39,28 +35,6 @@ def test_every_message_of_a_delivered_backlog_reaches_the_receiver_once(dsn: str
         assert receiver.count == 10  # counted anew
     with psycopg.connect(dsn) as conn:
         assert conn.execute("select count(*) from menzil.archive where status = 'completed'").fetchone() == (60,)
-
-
-@pytest.mark.parametrize("entrant", [entrants.menzil("menzil"), entrants.pgmq("delete"), entrants.pgmq("archive")])
-def test_an_entrant_ends_every_message(dsn: str, entrant: Entrant) -> None:
-    found = measure(entrant, dsn, 250)
-    assert found.reading.rate > 0
-    assert found.reading.cpu >= found.own > 0
-
-
-def test_an_entrant_that_leaves_messages_behind_is_found_out(dsn: str) -> None:
-    entrant = entrants.pgmq("delete")
-    lazy = replace(entrant, left="select count(*) + 1 from pgmq_q")
-    with pytest.raises(ContestError, match=r"handled 100 of 100 messages and left \(1,\)"):
-        measure(lazy, dsn, 100)
-
-
-def test_a_peer_that_cannot_be_installed_says_why_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    with Home() as home:
-        for _ in range(2):
-            with pytest.raises(UnavailableError, match="node and npm are not installed"):
-                home.node()
 
 
 @pytest.mark.parametrize("way", list(wake.OPTIONS))
