@@ -9,11 +9,13 @@ PYTEST_ARGS ?=
 MODEL_EXAMPLES ?= 3000
 # How long its crowd of senders and consumers is at it.
 CROWD_SECONDS ?= 60
+# How many rounds through every SQL function with random arguments.
+FUZZ_EXAMPLES ?= 200
 
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench torture up clean
+.PHONY: help setup demo test lint bench load torture up clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -21,7 +23,7 @@ help: ## list these targets
 setup: ## make .venv, the one thing every other target needs
 	@$(PYTHON) tools/bootstrap.py
 
-demo: setup ## a shop, its queue, a worker and a receiver that misbehaves, and watch it happen
+demo: setup ## a shop, its queue, a worker, a receiver that misbehaves, and its history as a lake: watch it happen
 	@$(BIN)/python -m menzil.demo
 
 test: lint ## lint, then every test
@@ -36,10 +38,15 @@ lint: setup ## style, types and the walls between the rooms
 bench: setup ## measure the figures we publish, as ratios
 	$(BIN)/python -m bench
 
-torture: setup ## the long run: a crowd for a minute, the model at length, and Spark on millions
+load: setup ## keep it under load for half an hour: latency, sizes, memory
+	$(BIN)/python -m bench.load
+
+torture: setup ## the long run: faults, mutants, a crowd, the model and the fuzz at length, and Spark on millions
+	$(BIN)/python -m pytest -q -s --timeout 7200 -n 0 -m torture tests/torture $(PYTEST_ARGS)
 	MENZIL_CROWD_SECONDS=$(CROWD_SECONDS) $(BIN)/python -m pytest -q --timeout 7200 -n 0 tests/races/test_crowd.py $(PYTEST_ARGS)
 	MENZIL_MODEL_EXAMPLES=$(MODEL_EXAMPLES) $(BIN)/python -m pytest -q --timeout 7200 -n 0 tests/model $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -q --timeout 7200 -n 0 -m torture tests/spark $(PYTEST_ARGS)
+	MENZIL_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(BIN)/python -m pytest -q --timeout 7200 -n 0 tests/fuzz $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -s --timeout 7200 -n 0 -m torture tests/spark $(PYTEST_ARGS)
 
 up: setup ## start a PostgreSQL of your own
 	@$(BIN)/menzil pg start
