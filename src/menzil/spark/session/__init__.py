@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from typing import TYPE_CHECKING
 
 from menzil.model.errors import MenzilError
@@ -27,12 +29,10 @@ def get_session(
 
     `master` is `local[*]` unless given; `quick` is for short work on little data; `conf` has the last word.
     """
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise MenzilError("PySpark is not installed.", hint="run `pip install 'menzil[spark]'`") from error
-    active = SparkSession.getActiveSession()
-    if active is not None and active.sparkContext._jsc is not None:
+    if not _installed():
+        raise MenzilError("PySpark is not installed.", hint="run `pip install 'menzil[spark]'`")
+    active = _active()
+    if active is not None:
         return active
     where = master or (conf or {}).get("spark.master") or "local[*]"
     chosen = settings(where, quick=quick) | {"spark.master": where, "spark.app.name": app} | (conf or {})
@@ -40,6 +40,8 @@ def get_session(
     set_environment(where)
     try:
         ensure_jvm(chosen, quick=quick)
+        from pyspark.sql import SparkSession
+
         builder = SparkSession.builder
         for name, value in chosen.items():
             builder = builder.config(name, value)
@@ -48,3 +50,18 @@ def get_session(
         raise
     except Exception as error:
         raise explain(error) from error
+
+
+def _installed() -> bool:
+    """Whether PySpark can be imported, without reading it: None in sys.modules is how Python is told that it cannot."""
+    return importlib.util.find_spec("pyspark") is not None and sys.modules.get("pyspark.sql", ...) is not None
+
+
+def _active() -> SparkSession | None:
+    """The session that is there already; none while nobody has read PySpark, which takes a second."""
+    if "pyspark.sql" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    return active if active is not None and active.sparkContext._jsc is not None else None

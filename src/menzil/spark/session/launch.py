@@ -7,13 +7,15 @@ ordinary, PySpark launches in its own way.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
 
@@ -76,19 +78,19 @@ def ordinary(settings: Mapping[str, str]) -> bool:
 
 def ensure_jvm(settings: Mapping[str, str], *, quick: bool) -> None:
     """Give PySpark a JVM. Driver, once per process; PySpark keeps it for all sessions that follow."""
-    from pyspark import SparkContext
-
-    if SparkContext._gateway is not None:
+    loaded = sys.modules.get("pyspark")
+    if loaded is not None and loaded.SparkContext._gateway is not None:
         return
     java = find_java()
     os.environ["JAVA_HOME"] = str(home_for_scripts(java))  # for PySpark's own launch, and for executors
     if not ordinary(settings) or "PYSPARK_GATEWAY_PORT" in os.environ:
         return
     with contextlib.suppress(LaunchError):
-        port, secret = start(java, settings, quick=quick)
+        # Python reads PySpark while the JVM reads Spark: a second each.
+        port, secret = start(java, settings, quick=quick, meanwhile=lambda: importlib.import_module("pyspark.sql"))
         os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
         try:
-            SparkContext._ensure_initialized()
+            sys.modules["pyspark"].SparkContext._ensure_initialized()
         finally:  # a child of this process must not take the gateway for its own
             del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
 
@@ -112,8 +114,10 @@ def command(java: Java, settings: Mapping[str, str], *, quick: bool) -> list[str
     ]
 
 
-def start(java: Java, settings: Mapping[str, str], *, quick: bool) -> tuple[int, str]:
-    """Start the JVM and wait until it listens; its port and the word that opens it."""
+def start(
+    java: Java, settings: Mapping[str, str], *, quick: bool, meanwhile: Callable[[], object] = lambda: None
+) -> tuple[int, str]:
+    """Start the JVM, do something else, and wait until it listens; its port and the word that opens it."""
     with tempfile.TemporaryDirectory(prefix="menzil-") as place:
         said = Path(place) / "gateway"
         environment = os.environ | {
@@ -130,6 +134,7 @@ def start(java: Java, settings: Mapping[str, str], *, quick: bool) -> tuple[int,
         process = subprocess.Popen(line, stdin=subprocess.PIPE, env=environment, preexec_fn=_leave_interrupts_to_us)
         _running.append(process)
         archive.assemble(line, process.pid)
+        meanwhile()
         deadline = time.monotonic() + PATIENCE
         while not said.is_file():
             if process.poll() is not None or time.monotonic() > deadline:
@@ -152,10 +157,11 @@ def end(seconds: float = 30) -> None:
 
 
 def spark_home() -> str:
-    """Where pip put Spark."""
-    import pyspark
-
-    return str(Path(pyspark.__file__).parent)
+    """Where pip put Spark; found without reading it."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise LaunchError("PySpark is not installed.")
+    return str(Path(found.origin).parent)
 
 
 #: Kept, because a Popen that is collected closes the pipe and thereby ends the JVM.
