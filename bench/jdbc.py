@@ -34,17 +34,27 @@ def settings() -> dict[str, str]:
 
 def archive(spark: SparkSession, dsn: str, **options: str) -> DataFrame:
     """All rows and columns; without options as Spark does it by default: one connection, everything fetched at once."""
+    return table(spark, dsn, "archive", **options)
+
+
+def table(spark: SparkSession, dsn: str, name: str, **options: str) -> DataFrame:
+    """A relation of menzil's, with the types that menzil's own source gives its columns."""
+    from pyspark.sql import functions as F
+
+    from menzil.spark.source.relations import relation
+
     parts = conninfo_to_dict(dsn)
     reader = (
         spark.read.format("jdbc")
         .option("url", f"jdbc:postgresql://{parts['host']}:{parts['port']}/{parts['dbname']}")
         .option("driver", "org.postgresql.Driver")
-        .option("dbtable", "menzil.archive")
+        .option("dbtable", f"menzil.{name}")
     )
-    for name in ("user", "password"):
-        if parts.get(name):
-            reader = reader.option(name, str(parts[name]))
-    return reader.options(**options).load()
+    for word in ("user", "password"):
+        if parts.get(word):
+            reader = reader.option(word, str(parts[word]))
+    columns = relation(name).columns
+    return reader.options(**options).load().select(*[F.col(each.name).cast(each.spark_type) for each in columns])
 
 
 def tuned(rows: int) -> dict[str, str]:

@@ -50,6 +50,28 @@ begin
   return menzil._month_of(p_month);
 end $$;
 
+-- The messages of a part of the archive, and the tries that succeeded. A function of its own that returns its query, since
+-- only then PostgreSQL divides the hashing among workers: not when a variable takes the row.
+create or replace function menzil._archive_part(p_start timestamptz, p_end timestamptz, p_from xid8, p_until xid8)
+returns table (n bigint, low bigint, high bigint, first_at timestamptz, last_at timestamptz, sum numeric, "xor" bigint,
+               tries bigint, try_sum numeric, try_xor bigint)
+language plpgsql stable as $$
+begin
+  return query
+    select count(*), min(h.id), max(h.id), min(h.created_at), max(h.created_at), coalesce(sum(h.hash), 0),
+           coalesce(bit_xor(h.hash), 0), count(h.try), coalesce(sum(h.try), 0), coalesce(bit_xor(h.try), 0)
+      from (
+        select a.id, a.created_at, menzil._archive_hash(a) as hash,
+               -- The try that succeeded, as the view attempts shows it.
+               case when a.status = 'completed' then menzil._attempt_hash(a.id, a.num_attempts, 'completed', a.leased_at, a.ended_at,
+                 a.worker, null, case when a.response ->> 'status' ~ '^[0-9]{1,9}$' then (a.response ->> 'status')::integer end,
+                 case when jsonb_typeof(a.response -> 'duration_ms') = 'number' then (a.response ->> 'duration_ms')::numeric
+                      else round(extract(epoch from a.ended_at - a.leased_at) * 1000, 3) end) end as try
+          from menzil.archive a
+         where a.created_at >= p_start and a.created_at < p_end and a.ended_xid >= p_from and a.ended_xid < p_until
+        offset 0) h;   -- each hash is computed once; a lateral would do that too, but not in parallel
+end $$;
+
 drop function if exists menzil.archive_fingerprint(timestamptz, text, text);
 drop function if exists menzil.archive_fingerprint(timestamptz, text, text, timestamptz, timestamptz);
 
@@ -74,20 +96,7 @@ declare
   v_until xid8 := menzil._xid_from(coalesce(p_until, '18446744073709551615'));
   v_found record;
 begin
-  select count(*) as n, min(a.id) as low, max(a.id) as high, min(a.created_at) as first_at, max(a.created_at) as last_at,
-         coalesce(sum(h.hash), 0) as sum, coalesce(bit_xor(h.hash), 0) as xor,
-         count(h.try) as tries, coalesce(sum(h.try), 0) as try_sum, coalesce(bit_xor(h.try), 0) as try_xor
-    into v_found
-    from menzil.archive a
-    cross join lateral (
-      select menzil._archive_hash(a) as hash,
-             -- The try that succeeded, as the view attempts shows it.
-             case when a.status = 'completed' then menzil._attempt_hash(a.id, a.num_attempts, 'completed', a.leased_at, a.ended_at,
-               a.worker, null, case when a.response ->> 'status' ~ '^[0-9]{1,9}$' then (a.response ->> 'status')::integer end,
-               case when jsonb_typeof(a.response -> 'duration_ms') = 'number' then (a.response ->> 'duration_ms')::numeric
-                    else round(extract(epoch from a.ended_at - a.leased_at) * 1000, 3) end) end as try
-      offset 0) h   -- each hash is computed once
-   where a.created_at >= v_start and a.created_at < v_end and a.ended_xid >= v_from and a.ended_xid < v_until;
+  select * into v_found from menzil._archive_part(v_start, v_end, v_from, v_until);
   return query
     select v_found.n, v_found.low, v_found.high, v_found.first_at, v_found.last_at, v_found.sum, v_found.xor, v_found.tries + t.n,
            v_found.try_sum + t.sum, v_found.try_xor # t.xor, t.n
