@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 ROWS = 1_000_000
 ROW_GROUP = 32 << 20
 
+_WRITING = {
+    # Times as the 64-bit microseconds that every reader knows; Spark's own default is a type of its own.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Without it a rebalance only shuffles, and every partition writes a file for every endpoint.
+    "spark.sql.adaptive.enabled": "true",
+}
+
 #: By what the files of a step lie in directories: messages of one month, lines of the event log of all.
 _BY = {MESSAGES: "endpoint", EVENTS: "label"}
 
@@ -33,7 +40,7 @@ def write(storage: Storage, frame: DataFrame, place: str, table: str = MESSAGES)
     endpoints nor one large one makes a bad set of files.
     """
     by = _BY[table]
-    with _microseconds(frame.sparkSession):
+    with _set(frame.sparkSession, _WRITING):
         (
             frame.hint("rebalance", by)
             .sortWithinPartitions(by, "created_at", "id")
@@ -46,15 +53,16 @@ def write(storage: Storage, frame: DataFrame, place: str, table: str = MESSAGES)
 
 
 @contextmanager
-def _microseconds(spark: SparkSession) -> Iterator[None]:
-    """Times as the 64-bit microseconds that every reader knows; Spark's own default is a type of its own."""
-    name = "spark.sql.parquet.outputTimestampType"
-    before = spark.conf.get(name)
-    spark.conf.set(name, "TIMESTAMP_MICROS")
+def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """Settings of a session that is not ours alone, for the time of one write."""
+    before = {name: str(spark.conf.get(name)) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
     try:
         yield
     finally:
-        spark.conf.set(name, str(before))
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 def examine(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from menzil.spark.source.filters import quoted
 
 #: Of the heap, for one task, when nobody says how many tasks there should be.
-BYTES = 64 << 20
+BYTES = 128 << 20
 ROWS = 250_000
 MOST = 512
 _BOUND = re.compile(r"FOR VALUES FROM \('([^']+)'\) TO \('([^']+)'\)")
