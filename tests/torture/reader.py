@@ -53,6 +53,8 @@ class Reader:
 
     def behind(self, conn: psycopg.Connection[Any], feed: str) -> bool:
         """Whether there are rows that are not complete yet: somebody has a transaction open."""
+        if self.plan.mutant == "feed_by_id":
+            return False  # what it passed over it does not know
         text = f"select exists (select from menzil.{feed} where ({FEEDS[feed]}, id) > (%s::text::xid8, %s))"
         row = conn.execute(text.encode(), (str(self.places[feed][0]), self.places[feed][1])).fetchone()
         return row == (True,)
