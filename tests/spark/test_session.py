@@ -18,7 +18,7 @@ import pytest
 
 from menzil.model.errors import ConnectionFailedError, UsageError
 from menzil.spark import get_session, read
-from menzil.spark.session import archive, cache, explain, java
+from menzil.spark.session import archive, cache, explain, java, launch
 from menzil.spark.session.launch import command, ordinary
 from menzil.spark.session.master import must_be_there
 from menzil.spark.session.progress import Progress, line
@@ -207,6 +207,24 @@ def test_errors_of_spark_become_one_sentence(spark: SparkSession) -> None:
     assert "\tat org.apache" not in str(explain(caught.value))
     memory = explain(RuntimeError("Job aborted: java.lang.OutOfMemoryError: Java heap space\n\tat x.y"))
     assert memory.message == "Spark ran out of memory."
+
+
+@pytest.mark.parametrize(
+    ("last_act", "told"),
+    [
+        ("import os; os.kill(os.getpid(), 9)", "it was killed by signal 9"),
+        ("raise SystemExit(52)", "it ran out of memory"),
+        ("raise SystemExit(7)", "it ended with exit code 7"),
+    ],
+)
+def test_a_java_process_that_is_gone_leaves_a_word_of_how_it_ended(
+    last_act: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = subprocess.Popen([sys.executable, "-c", last_act])
+    monkeypatch.setattr(launch, "_running", [process])
+    gone = explain(ConnectionRefusedError(111, "Connection refused"))
+    assert gone.message == f"Spark's Java process is gone: {told}."
+    assert "spark.driver.memory" in str(gone.hint)
 
 
 class Terminal(io.StringIO):

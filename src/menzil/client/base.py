@@ -81,28 +81,46 @@ class Client(_Client):
     def _run(self, op: Op[T], conn: Borrowed | None) -> T:
         if conn is not None:
             return run(borrow(conn), op)
-        return self._run_all([op], None)[0]
+        try:
+            return self._run_alone(op)
+        except psycopg.errors.SerializationFailure:
+            return self._again([op], RETRIES - 1)[0]
 
     def _run_all(self, ops: Sequence[Op[T]], conn: Borrowed | None) -> list[T]:
         """Run them all or none."""
-        if conn is not None:
-            theirs = borrow(conn)
-            if len(ops) > 1 and _commits_each_statement(theirs):
-                with theirs.transaction():
-                    return [run(theirs, op) for op in ops]
-            return [run(theirs, op) for op in ops]
-        for _ in range(RETRIES):
+        if conn is None:
+            return self._again(ops, RETRIES)
+        theirs = borrow(conn)
+        if len(ops) > 1 and _commits_each_statement(theirs):
+            with theirs.transaction():
+                return [run(theirs, op) for op in ops]
+        return [run(theirs, op) for op in ops]
+
+    def _again(self, ops: Sequence[Op[T]], tries: int) -> list[T]:
+        for _ in range(tries):
             with suppress(psycopg.errors.SerializationFailure):
                 return self._run_own(ops)
         return self._run_own(ops)
 
+    def _run_alone(self, op: Op[T]) -> T:
+        """One statement commits itself, and is what most calls are."""
+        pool = self._pool or self._own_pool()
+        own = pool.take()
+        try:
+            if pool.read_committed:
+                return run(own, op, own=True)
+        finally:
+            pool.give_back(own)
+        return self._run_own([op])[0]
+
     def _run_own(self, ops: Sequence[Op[T]]) -> list[T]:
         pool = self._own_pool()
-        with pool.connection() as own:
-            if len(ops) == 1 and pool.read_committed:
-                return [run(own, ops[0], own=True)]
+        own = pool.take()
+        try:
             with own.transaction():
                 return [run(own, op, own=True) for op in ops]
+        finally:
+            pool.give_back(own)
 
     def _own_pool(self) -> OwnPool:
         self._check_open()

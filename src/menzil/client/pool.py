@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,23 +73,23 @@ class OwnPool:
         self._pid = os.getpid()
         self.read_committed = True
 
-    @contextmanager
-    def connection(self) -> Iterator[Conn]:
-        """Lend a connection for one call."""
+    def take(self) -> Conn:
+        """Lend a connection for one call; who takes it gives it back."""
         pool = self._pool
         if pool is None or self._pid != os.getpid():
             pool = self._open()
         try:
-            conn = pool.getconn()
+            return pool.getconn()
         except PoolTimeout:
             connecting.connect(self._dsn, self._kwargs).close()  # says why, if the server is the reason
             raise _busy(self._options) from None
         except PoolClosed:
             raise UsageError("This client is closed.") from None
-        try:
-            yield conn
-        finally:
-            pool.putconn(conn)
+
+    def give_back(self, conn: Conn) -> None:
+        """The call is over; a connection that is not idle is closed."""
+        if self._pool is not None:
+            self._pool.putconn(conn)
 
     def _open(self) -> ConnectionPool[Conn]:
         with self._lock:

@@ -16,12 +16,14 @@ from menzil.ops.upkeep import Handshake
 Conn = psycopg.Connection[Any]
 AsyncConn = psycopg.AsyncConnection[Any]
 
-#: What everybody adds to a DSN. Nothing that a pooler in transaction mode would mind.
-_ADDED = {"client_encoding": "utf8", "connect_timeout": 10}
+#: What everybody adds to a DSN, and what it has no say in: answers are read as UTF-8.
+#: Nothing that a pooler in transaction mode would mind.
+_ADDED = {"connect_timeout": 10}
+_ALWAYS = {"client_encoding": "utf8", "autocommit": True}
 
 
 def options(dsn: str, *, prepare: bool, **added: Any) -> dict[str, Any]:
-    """Return what to connect with besides the DSN; what the DSN says itself stays."""
+    """Return what to connect with besides the DSN; what the DSN says itself stays, but for the encoding."""
     try:
         given = conninfo_to_dict(dsn)
     except psycopg.Error:
@@ -29,7 +31,7 @@ def options(dsn: str, *, prepare: bool, **added: Any) -> dict[str, Any]:
         hint = 'write it like "postgresql://user@host/database"'
         raise UsageError("The DSN is not a connection string PostgreSQL understands.", hint=hint) from None
     own = {name: value for name, value in (_ADDED | added).items() if name not in given}
-    return own | {"autocommit": True, "prepare_threshold": 5 if prepare else None}
+    return own | _ALWAYS | {"prepare_threshold": 5 if prepare else None}
 
 
 def connect(dsn: str, given: Mapping[str, Any]) -> Conn:

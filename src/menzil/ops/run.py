@@ -6,8 +6,6 @@ no say in how the answer is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import psycopg
@@ -16,8 +14,9 @@ from psycopg.rows import tuple_row
 from psycopg.types import array, numeric, string
 from psycopg.types import bool as boolean
 
-from menzil.model.errors import InvalidValueError, translate
-from menzil.ops.op import Op
+from menzil.model.errors import InvalidValueError, MenzilError, translate
+from menzil.ops.direct import direct
+from menzil.ops.op import Op, Rows
 
 T = TypeVar("T")
 
@@ -43,35 +42,44 @@ def read_plainly(context: AdaptContext) -> None:
 
 
 def run(conn: psycopg.Connection[Any], op: Op[T], *, own: bool = False) -> T:
-    """Run the Op; `own` says that read_plainly was done for the whole connection."""
-    with _translated(), psycopg.Cursor(conn, row_factory=tuple_row) as cursor:
+    """Run the Op; `own` says that the connection is ours, and that read_plainly was done for all of it."""
+    try:
+        short = direct(conn) if own else None
+        rows = short.ask(op) if short else _ask(conn, op, own)
+    except (psycopg.Error, UnicodeEncodeError) as error:
+        ours = _explained(error)
+        if ours is None:
+            raise
+        raise ours from error
+    return op.read(rows)
+
+
+def _ask(conn: psycopg.Connection[Any], op: Op[Any], own: bool) -> Rows:
+    with psycopg.Cursor(conn, row_factory=tuple_row) as cursor:
         if not own:
             read_plainly(cursor)
-        cursor.execute(op.text, op.params, binary=True)
-        rows = cursor.fetchall()
-    return op.read(rows)
+        return cursor.execute(op.text, op.params, binary=True).fetchall()
 
 
 async def run_async(conn: psycopg.AsyncConnection[Any], op: Op[T], *, own: bool = False) -> T:
     """Run the Op; `own` says that read_plainly was done for the whole connection."""
-    with _translated():
+    try:
         async with psycopg.AsyncCursor(conn, row_factory=tuple_row) as cursor:
             if not own:
                 read_plainly(cursor)
             await cursor.execute(op.text, op.params, binary=True)
             rows = await cursor.fetchall()
-    return op.read(rows)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except psycopg.Error as error:
-        ours = translate(error)
+    except (psycopg.Error, UnicodeEncodeError) as error:
+        ours = _explained(error)
         if ours is None:
             raise
         raise ours from error
-    except UnicodeEncodeError as error:
+    return op.read(rows)
+
+
+def _explained(error: psycopg.Error | UnicodeEncodeError) -> MenzilError | None:
+    """The error in our words, if we have some for it."""
+    if isinstance(error, UnicodeEncodeError):
         character = error.object[error.start : error.end]
-        raise InvalidValueError(f"A text holds a character that the database cannot store: {character!r}.") from error
+        return InvalidValueError(f"A text holds a character that the database cannot store: {character!r}.")
+    return translate(error)

@@ -50,11 +50,11 @@ class Threads:
                 result = job.work()
             except BaseException as raised:  # also SystemExit: a handler does not end the worker
                 error = raised
+            with self._lock:
+                self._free += 1  # before it is told: who waited for this may ask for the next at once
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(_tell, job.future, result, error)
             del job, result, error
-            with self._lock:
-                self._free += 1
 
     def close(self) -> None:
         """Let the threads end after what they are at."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from menzil.model.errors import ConnectionFailedError, MenzilError, UsageError
+from menzil.spark.session.launch import how_it_ended
 
 _MEMORY = "give the driver more with conf={'spark.driver.memory': '2g'}, or read fewer columns"
 _LAST = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning))(?:: (.*))?$", re.MULTILINE)
@@ -15,7 +16,7 @@ class JobError(MenzilError):
 
 
 def explain(error: BaseException) -> MenzilError:
-    """The error as one sentence and perhaps a hint. The caller raises it `from` the original. Pure."""
+    """The error as one sentence and perhaps a hint. The caller raises it `from` the original."""
     if isinstance(error, MenzilError):
         return error
     text = str(error)
@@ -25,9 +26,9 @@ def explain(error: BaseException) -> MenzilError:
     if "JAVA_GATEWAY_EXITED" in text:
         return JobError("Java ended before Spark was up.", hint="check `java -version` and JAVA_HOME")
     if kind in ("Py4JNetworkError", "ConnectionRefusedError") or "Answer from Java side is empty" in text:
-        return JobError(
-            "Spark's Java process is gone.", hint="start a new Python process; if it dies again, " + _MEMORY
-        )
+        how = how_it_ended()
+        sentence = f"Spark's Java process is gone: {how}." if how else "Spark's Java process is gone."
+        return JobError(sentence, hint="start a new Python process; if it dies again, " + _MEMORY)
     told = _told_by_python(text)
     if told is not None:
         return told

@@ -67,6 +67,10 @@ _ENVIRONMENT = (
 _SETTINGS = ("spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.defaultJavaOptions")
 
 
+#: How Spark ends its process when the heap is full (52, 50 when not even that could be handled), and how Java does (3).
+_OUT_OF_MEMORY = (52, 50, 3)
+
+
 class LaunchError(MenzilError):
     """The JVM did not start."""
 
@@ -154,6 +158,19 @@ def end(seconds: float = 30) -> None:
         if process.stdin is not None:
             process.stdin.close()
         process.wait(seconds)
+
+
+def how_it_ended() -> str | None:
+    """What became of the JVM that was started last, in a few words; None while it runs, or when PySpark started it."""
+    code = None
+    if _running:
+        with contextlib.suppress(subprocess.TimeoutExpired):  # its socket closes a moment before it is gone
+            code = _running[-1].wait(2)
+    if code is None:
+        return None
+    if code in _OUT_OF_MEMORY:
+        return "it ran out of memory"
+    return f"it was killed by signal {-code}" if code < 0 else f"it ended with exit code {code}"
 
 
 def spark_home() -> str:
