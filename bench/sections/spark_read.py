@@ -38,7 +38,8 @@ print(usage.cpu(psutil.Process()), flush=True)
 
 
 def run(session: Session) -> None:
-    """Read and copy in turn; then start sessions."""
+    """Start sessions while nothing else is at work; then read and copy in turn."""
+    starting(session)
     count = ROWS[session.quick]
     dsn = session.server.database()
     with connected(dsn) as conn:
@@ -48,7 +49,6 @@ def run(session: Session) -> None:
             conn.execute(_FILL, {"half": count // 2, "month": month})
         conn.execute("vacuum analyze menzil.archive")
         reading(session, dsn, count, usage.server_process(conn))
-    starting(session)
 
 
 def reading(session: Session, dsn: str, count: int, server: psutil.Process | None) -> None:

@@ -26,8 +26,9 @@ _LOCAL = {
     # A Python worker that is kept saves a second per stage.
     "spark.python.worker.reuse": "true",
 }
-#: Short work on little data: few partitions, no adaptive rounds, no code generation that costs more than it saves.
+#: Short work on little data: few partitions, and no rounds of planning between stages.
 _QUICK = {
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.shuffle.compress": "false",
 }
