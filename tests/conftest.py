@@ -30,7 +30,8 @@ def server() -> Iterator[Embedded]:
 
 
 @contextmanager
-def _database(server: Embedded, name: str, template: str) -> Iterator[str]:
+def database(server: Embedded, name: str, template: str) -> Iterator[str]:
+    """A database of this name, for as long as it is used."""
     with psycopg.connect(server.dsn, autocommit=True) as conn:
         conn.execute(f"create database {name} template {template}")
         yield make_conninfo(server.dsn, dbname=name)
@@ -40,7 +41,7 @@ def _database(server: Embedded, name: str, template: str) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def _installed(server: Embedded) -> Iterator[str]:
     # A template must have no connections, and migrate() closes its own.
-    with _database(server, "installed", "template1") as dsn:
+    with database(server, "installed", "template1") as dsn:
         migrate(dsn)
         yield "installed"
 
@@ -48,12 +49,12 @@ def _installed(server: Embedded) -> Iterator[str]:
 @pytest.fixture
 def fresh_db(server: Embedded) -> Iterator[str]:
     """The DSN of an empty database."""
-    with _database(server, f"fresh_{next(_numbers)}", "template1") as dsn:
+    with database(server, f"fresh_{next(_numbers)}", "template1") as dsn:
         yield dsn
 
 
 @pytest.fixture
 def db(server: Embedded, _installed: str) -> Iterator[str]:
     """The DSN of a database with menzil installed."""
-    with _database(server, f"db_{next(_numbers)}", _installed) as dsn:
+    with database(server, f"db_{next(_numbers)}", _installed) as dsn:
         yield dsn

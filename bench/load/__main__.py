@@ -37,7 +37,7 @@ def main() -> int:
     given = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was made is removed then, too
     labs = [name for name in LABS if name in given.lab] or list(LABS)
-    page = Page(keep=not given.quick and len(labs) == len(LABS))
+    page = Page(keep=not given.quick)
     failed: list[str] = []
     with serve(given.dsn) as server, Crew(L_CLIENTS) as crew:
         facts = circumstances(server)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench.figures import Figure, number
 from bench.plot.lines import Chart, draw
+from bench.readme import show
 from bench.report import RESULTS
 
 
@@ -26,31 +27,50 @@ class Page:
         self.written.append(file)
 
     def write(self, facts: Mapping[str, str], figures: Sequence[Figure]) -> str:
-        """The page; returns it."""
-        words = markdown(facts, figures, self.plots)
+        """The page; returns it. What another run found in other labs stays."""
         file = RESULTS / f"{'load' if self.keep else 'quick-load'}.md"
+        before = file.read_text() if self.keep and file.exists() else ""
+        words = markdown(facts, figures, self.plots, before)
         file.write_text(words)
         self.written.append(file)
+        if self.keep:
+            show("load", words)
         return words
 
 
-def markdown(facts: Mapping[str, str], figures: Sequence[Figure], plots: Sequence[tuple[str, str]]) -> str:
-    """A table of verdicts, then the plots."""
-    lines = [
-        "# Under load",
-        "",
-        "Made by `python -m bench.load`; [how](../../docs/explanation/figures.md#under-load).",
-        "",
-    ]
-    lines += ["| lab | figure | found | target | verdict | beside it |", "|---|---|---|---|---|---|"]
-    for figure in figures:
-        found = f"{number(figure.value)} {figure.unit}"
-        cells = figure.section, figure.name, found, str(figure.target or ""), verdict(figure), figure.company
-        lines.append(f"| {' | '.join(cells)} |")
-    lines += [""] + [f"- {name}: {value}" for name, value in facts.items()]
-    for title, name in plots:
-        lines += ["", f"![{title}]({name})"]
+_HEAD = [
+    "# Under load",
+    "",
+    "Made by `python -m bench.load`; [how](../../docs/explanation/figures.md#under-load).",
+    "",
+    "| lab | figure | found | target | verdict | beside it |",
+    "|---|---|---|---|---|---|",
+]
+
+
+def markdown(
+    facts: Mapping[str, str], figures: Sequence[Figure], plots: Sequence[tuple[str, str]], before: str = ""
+) -> str:
+    """A table of verdicts, the circumstances of each run, then the plots. `before` is the page as it was."""
+    rows = [_row(figure) for figure in figures]
+    mine = {figure.section for figure in figures}
+    old = [line for line in before.splitlines() if line not in _HEAD]
+    others = [line for line in old if line.startswith("| ") and line.split("|")[1].strip() not in mine]
+    circumstances = [f"- {name}: {value}" for name, value in facts.items()]
+    if others:
+        circumstances += [line for line in old if line.startswith("- ") and line not in circumstances]
+    shown = [f"![{title}]({name})" for title, name in plots]
+    shown += [line for line in old if line.startswith("![") and others and line not in shown]
+    lines = [*_HEAD, *rows, *others, "", *circumstances]
+    for plot in shown:
+        lines += ["", plot]
     return "\n".join([*lines, ""])
+
+
+def _row(figure: Figure) -> str:
+    found = f"{number(figure.value)} {figure.unit}"
+    cells = figure.section, figure.name, found, str(figure.target or ""), verdict(figure), figure.company
+    return f"| {' | '.join(cells)} |"
 
 
 def verdict(figure: Figure) -> str:

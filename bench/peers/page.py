@@ -9,6 +9,7 @@ from bench.figures import number
 from bench.peers.league import Column, League, markdown
 from bench.peers.roster import LIMIT, OURS
 from bench.plot.bars import Bar, Panel, panels
+from bench.readme import show
 from bench.report import RESULTS
 
 UNDER = "Shares of what bare tables do on the same server in the same run; milliseconds are on a logarithmic scale."
@@ -17,11 +18,14 @@ UNDER = "Shares of what bare tables do on the same server in the same run; milli
 def write(
     league: League, facts: dict[str, str], absent: dict[str, str], versions: dict[str, str], *, keep: bool
 ) -> list[Path]:
-    """Write both; those of a short run get another name and stay out of the repository."""
+    """Write both, and the table into the README; those of a short run get another name and stay out of it."""
     name = "peers" if keep else "quick-peers"
     written = [RESULTS / f"{name}.md", RESULTS / f"{name}.svg"]
-    written[0].write_text(markdown(league, facts, absent, versions).replace("peers.svg", f"{name}.svg"))
+    page = markdown(league, facts, absent, versions)
+    written[0].write_text(page.replace("peers.svg", f"{name}.svg"))
     written[1].write_text(plot(league))
+    if keep:
+        show("peers", page)
     return written
 
 

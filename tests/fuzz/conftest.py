@@ -8,12 +8,12 @@ import psycopg
 import pytest
 
 from menzil.embedded import Embedded
-from tests.conftest import _database
+from tests.conftest import database
 
 
 @pytest.fixture(scope="session")
 def fuzz_db(server: Embedded, _installed: str) -> Iterator[str]:
-    with _database(server, "fuzz", _installed) as dsn:
+    with database(server, "fuzz", _installed) as dsn:
         yield dsn
 
 

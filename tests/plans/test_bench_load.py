@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bench import readme
 from bench.crew import Crew
 from bench.figures import Figure, Target
 from bench.load import backlog, channels, held, pages, sustained
@@ -51,6 +52,8 @@ def test_a_lab_ends_with_verdicts_and_plots(
     session: Session, lab: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "RESULTS", tmp_path)
+    monkeypatch.setattr(readme, "README", tmp_path / "README.md")
+    readme.README.write_text("<!-- load -->\n\n<!-- /load -->\n")
     tiny(monkeypatch, sustained, CALIBRATION=0.5, WARM_UP=0.5, SECONDS=4.0)
     tiny(monkeypatch, held, SLICES=(2, 0.5))
     tiny(monkeypatch, backlog, LARGE=5_000, EACH=5)
@@ -84,6 +87,17 @@ def test_a_table_that_doubles_is_told_from_one_that_gains_a_page() -> None:
 def test_a_missed_target_is_said() -> None:
     figure = Figure("sustained", "p99", [1.5], Target(1.25, at_least=False))
     assert "| sustained | p99 | 1.50 × | ≤ 1.25 | **missed** |" in markdown({}, [figure], [])
+
+
+def test_a_run_of_one_lab_leaves_what_others_found() -> None:
+    one, other = (Figure(lab, "p99", [1.5], Target(1.25, at_least=False)) for lab in ("sustained", "held"))
+    page = markdown({"date": "Monday"}, [one, other], [("Sizes", "load-sizes.svg"), ("Held", "load-held.svg")])
+    again = Figure("sustained", "p99", [1.0], Target(1.25, at_least=False))
+    page = markdown({"date": "Tuesday"}, [again], [("Sizes", "load-sizes.svg")], page)
+    rows = [line.split(" | ")[:3] for line in page.splitlines() if "p99" in line]
+    assert rows == [["| sustained", "p99", "1.00 ×"], ["| held", "p99", "1.50 ×"]]
+    assert [line for line in page.splitlines() if line.startswith("- ")] == ["- date: Tuesday", "- date: Monday"]
+    assert page.count("load-sizes.svg") == page.count("load-held.svg") == 1
 
 
 def test_arrivals_are_counted_by_the_length_of_their_file(tmp_path: Path) -> None:

@@ -48,7 +48,8 @@ def test_a_machine_without_java_runs_a_job_with_what_pip_installed(tmp_path: Pat
         version = spark.sparkContext._jvm.java.lang.System.getProperty("java.version")
         print(version.split(".")[0], spark.range(5).rdd.map(lambda row: row.id).sum())
         """
-    done = run_python(code, PATH=str(tools), JAVA_HOME=None)
+    # One start: an archive of its classes would be made for nobody, beside the other tests.
+    done = run_python(code, PATH=str(tools), JAVA_HOME=None, MENZIL_CLASS_ARCHIVE="off")
     assert done.stdout.split() == ["25", "10"], done.stderr
     assert done.stderr == ""
 
@@ -175,6 +176,8 @@ def test_a_java_without_an_archive_to_build_on_writes_a_cache_of_its_own(
         for version in ("17.0.15", "25.0.2")
     }
     assert flags == {"17.0.15": "-XX:ArchiveClassesAtExit", "25.0.2": "-XX:AOTMode"}
+    monkeypatch.setenv("MENZIL_CLASS_ARCHIVE", "off")
+    assert archive.flags(java.find_java(), str(jar), True) == []
 
 
 def test_a_cache_that_others_may_write_to_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

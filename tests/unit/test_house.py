@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from bench import readme
 from menzil.model.errors import BY_SQLSTATE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,6 +114,20 @@ def test_the_index_leads_to_every_page() -> None:
     index = (ROOT / "docs" / "README.md").read_text()
     pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.name != "README.md"]
     assert [page for page in pages if f"({page})" not in index] == []
+
+
+@pytest.mark.parametrize("mark", ["peers", "load"])
+def test_the_readme_shows_the_table_that_was_measured(
+    mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "bench" / "results" / f"{mark}.md").read_text()
+    text, copy = (ROOT / "README.md").read_text(), tmp_path / "README.md"
+    copy.write_text(text)
+    monkeypatch.setattr(readme, "README", copy)
+    readme.show(mark, page)
+    assert copy.read_text() == text
+    readme.show(mark, page.replace("×", "?"))
+    assert copy.read_text() != text
 
 
 def test_the_reference_names_every_error_code_with_its_class() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
 from menzil.deliver.guard import Guard, RefusedUrlError
-from tests.conftest import _database
+from tests.conftest import database
 from tests.deliver.guard.table import PUNYCODE, ROWS
 from tests.deliver.guard.test_parse import urls
 
@@ -31,7 +31,7 @@ ports = st.sampled_from(["", ":1", ":0", ":080", ":65535", ":65536", ":", ":9999
 
 @pytest.fixture(scope="module")
 def conn(server: object, _installed: str) -> Iterator[psycopg.Connection]:
-    with _database(server, "agreement", _installed) as dsn, psycopg.connect(dsn, autocommit=True) as connection:  # type: ignore[arg-type]
+    with database(server, "agreement", _installed) as dsn, psycopg.connect(dsn, autocommit=True) as connection:  # type: ignore[arg-type]
         yield connection
 
 

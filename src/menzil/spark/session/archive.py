@@ -35,7 +35,10 @@ def flags(java: Java, classpath: str, quick: bool, words: Sequence[str] = ()) ->
     """What to add to the JVM's command line. Driver, once per JVM. Never fails: without an archive it starts slower.
 
     `words` is what the command line has already; Java maps an archive only beside the options it was made with.
+    MENZIL_CLASS_ARCHIVE=off is for machines that are thrown away after one run: making it costs more than it saves.
     """
+    if os.environ.get("MENZIL_CLASS_ARCHIVE") == "off":
+        return []
     try:
         archive = cache_dir() / f"classes-{_name(java, classpath, quick)}.jsa"
         _tidy(archive)
