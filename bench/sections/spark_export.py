@@ -11,6 +11,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _MONTH = "2025-03"
 DEFAULT = "the same job through JDBC, default settings"
+#: Steps of an export as it tells them, and what happens in them.
+STEPS = {"read": "hashing in PostgreSQL", "write": "reading and writing", "verify": "reading back"}
 
 # Ended messages as a webhook leaves them: most delivered at once, some after a failure.
 _FILL = """
@@ -62,6 +65,7 @@ def run(session: Session) -> None:
         exports: list[float] = []
         others: dict[str, list[float]] = {name: [] for name in ways(count)} if jdbc.jar() else {}
         sizes: list[float] = []
+        steps: dict[str, list[float]] = {f"{what} s": [] for what in STEPS.values()}
         try:
             exported(spark, dsn, count)  # the JVM has compiled what it needs
             for repeat in session.repeat():
@@ -69,7 +73,7 @@ def run(session: Session) -> None:
                 with conn.cursor().copy("copy (select * from menzil.archive) to stdout (format binary)") as copy:
                     size = sum(len(part) for part in copy)
                 copies.append(count / (time.monotonic() - began))
-                rate, files = exported(spark, dsn, count)
+                rate, files = exported(spark, dsn, count, steps)
                 exports.append(rate)
                 sizes.append(files / size)
                 for name in others:
@@ -77,7 +81,7 @@ def run(session: Session) -> None:
                 session.say(f"round {repeat + 1}: export {rate:,.0f} rows/s")
         finally:
             spark.stop()
-    company = {"export rows/s": exports, "COPY rows/s": copies, "cores": [os.cpu_count() or 1]}
+    company = {"export rows/s": exports, "COPY rows/s": copies, "cores": [os.cpu_count() or 1], **steps}
     session.figure(f"verified export of {count:,} messages / COPY binary", ratios(exports, copies), beside=company)
     session.figure("bytes in the lake / COPY binary", sizes)
     if not others:
@@ -106,15 +110,25 @@ def ways(count: int) -> dict[str, Callable[[SparkSession, str], float]]:
     }
 
 
-def exported(spark: SparkSession, dsn: str, count: int) -> tuple[float, int]:
-    """Rows per second, and bytes in the lake."""
+def exported(
+    spark: SparkSession, dsn: str, count: int, steps: dict[str, list[float]] | None = None
+) -> tuple[float, int]:
+    """Rows per second, and bytes in the lake; `steps` get the seconds that the messages took in each."""
     from menzil.spark.jobs.export import export
+
+    told: list[tuple[float, str]] = []
+
+    def progress(step: str, month: str, _: int) -> None:
+        told.append((time.monotonic(), step if month == _MONTH else ""))
 
     with tempfile.TemporaryDirectory(prefix="mz-lake-") as place:
         began = time.monotonic()
-        report = export(spark, dsn, place, months=[_MONTH])
+        report = export(spark, dsn, place, months=[_MONTH], progress=progress)
         rate = count / (time.monotonic() - began)
         assert report.rows == count
+        for (at, step), (then, _) in pairwise(told):
+            if steps is not None and step in STEPS:
+                steps[f"{STEPS[step]} s"].append(then - at)
         return rate, sum(file.stat().st_size for file in Path(place, "data").rglob("*.parquet"))
 
 
