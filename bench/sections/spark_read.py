@@ -28,11 +28,11 @@ select g, 'completed', 'partner-' || g %% 20, 1, 0, 1, 0, at, at, at, at + inter
 _COPY = """copy (select * from menzil.archive where created_at >= '{0}' and created_at < '{0}'::timestamptz + '1 month')
 to stdout (format binary)"""
 _FIRST = """
-import psutil
-from bench import jdbc, usage
 from menzil.spark import get_session
 spark = get_session(quick=True)
-assert spark.range(1000).selectExpr("sum(id)").collect()[0][0] == 499500
+print(spark.range(1000).selectExpr("sum(id)").collect()[0][0], flush=True)
+import psutil
+from bench import usage
 print(usage.cpu(psutil.Process()), flush=True)
 """
 
@@ -123,8 +123,9 @@ def starting(session: Session) -> None:
         began = time.monotonic()
         with subprocess.Popen([sys.executable, "-c", _FIRST], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
-            said = process.stdout.readline()
+            assert process.stdout.readline().strip() == "499500"
             seconds = time.monotonic() - began
+            said = process.stdout.readline()
             process.stdout.read()  # until the JVM is gone too: the first one writes its archive as it ends
         if number >= 2:  # the first fills the cache, the second takes it over
             walls.append(seconds)
