@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 README = Path(__file__).resolve().parents[1] / "README.md"
@@ -10,18 +11,9 @@ README = Path(__file__).resolve().parents[1] / "README.md"
 
 def first_table(page: str) -> str:
     """The first table of a page, without its last column, which is for those who look closer."""
-    lines = page.splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith("|"))
-    table = []
-    for line in lines[start:]:
-        if not line.startswith("|"):
-            break
-        table.append(f"{line.removesuffix('|').rpartition('|')[0].rstrip()} |" if "---" not in line else _shorter(line))
-    return "\n".join(table)
-
-
-def _shorter(rule: str) -> str:
-    return rule.removesuffix("|").rpartition("|")[0] + "|"
+    lines = dropwhile(lambda line: not line.startswith("|"), page.splitlines())
+    table = takewhile(lambda line: line.startswith("|"), lines)
+    return "\n".join(line.removesuffix("|").rpartition("|")[0] + "|" for line in table)
 
 
 def block(text: str, mark: str) -> str:

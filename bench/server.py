@@ -30,8 +30,9 @@ SHOWN = ("fsync", "synchronous_commit", "full_page_writes", "shared_buffers", "j
 class Server:
     """A running server that makes databases."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, *, own: bool = False) -> None:
         self._dsn = dsn
+        self.own = own  # nobody else uses it: its settings may be changed
         self._numbers = itertools.count(1)
         self._made: list[str] = []
         with self._connected() as conn:
@@ -95,7 +96,7 @@ def serve(dsn: str | None) -> Iterator[Server]:
     with tempfile.TemporaryDirectory(prefix="mz-", dir=_on_disk(), ignore_cleanup_errors=True) as place:
         Path(place).chmod(0o755)  # under root another account runs the server
         with Embedded(Path(place) / "pg", durable=True) as running:
-            yield Server(running.dsn)
+            yield Server(running.dsn, own=True)
             running.close(wait=30)
 
 

@@ -51,8 +51,10 @@ def main() -> int:
                 traceback.print_exc()
                 failed.append(name)
         lasted = time.monotonic() - session.began
-    facts["run"] = f"{' '.join(labs)}{' --quick' if given.quick else ''}, {lasted:.0f} s"
-    facts["load average at the end"] = f"{os.getloadavg()[0]:.1f}"
+    facts["run"] = (
+        f"{' '.join(labs)}{' --quick' if given.quick else ''}, {lasted:.0f} s, {facts.pop('date')}, "
+        f"load average {os.getloadavg()[0]:.1f} at the end"
+    )
     if failed:
         facts["could not be measured"] = ", ".join(failed)
     page.write(facts, session.figures)

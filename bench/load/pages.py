@@ -38,6 +38,7 @@ class Page:
         return words
 
 
+_RUN = "- run: "
 _HEAD = [
     "# Under load",
     "",
@@ -57,14 +58,17 @@ def markdown(
     old = [line for line in before.splitlines() if line not in _HEAD]
     others = [line for line in old if line.startswith("| ") and line.split("|")[1].strip() not in mine]
     circumstances = [f"- {name}: {value}" for name, value in facts.items()]
-    if others:
-        circumstances += [line for line in old if line.startswith("- ") and line not in circumstances]
+    circumstances += [line for line in old if others and line.startswith(_RUN) and not _labs(line) <= mine]
     shown = [f"![{title}]({name})" for title, name in plots]
     shown += [line for line in old if line.startswith("![") and others and line not in shown]
     lines = [*_HEAD, *rows, *others, "", *circumstances]
     for plot in shown:
         lines += ["", plot]
     return "\n".join([*lines, ""])
+
+
+def _labs(run: str) -> set[str]:
+    return set(run.removeprefix(_RUN).partition(",")[0].split())
 
 
 def _row(figure: Figure) -> str:

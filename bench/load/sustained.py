@@ -34,7 +34,7 @@ def run(session: Session, page: Page) -> None:
     """Calibrate, warm up, then measure."""
     quick = session.quick
     dsn = session.server.database()
-    with regular_checkpoints(dsn), tempfile.TemporaryDirectory(prefix="mz-") as place:
+    with regular_checkpoints(session, dsn), tempfile.TemporaryDirectory(prefix="mz-") as place:
         arrivals = Arrivals(Path(place) / "arrivals")
         with Service(
             dsn, app="bench.load.apps:arrive", processes=WORKERS, environment=arrivals.environment()
@@ -53,8 +53,12 @@ def run(session: Session, page: Page) -> None:
 
 
 @contextmanager
-def regular_checkpoints(dsn: str) -> Iterator[None]:
-    """While this lasts, the server makes one a minute."""
+def regular_checkpoints(session: Session, dsn: str) -> Iterator[None]:
+    """While this lasts, the server makes one a minute; somebody else's stays as it is set."""
+    if not session.server.own:
+        session.say("this server makes checkpoints when it likes: fifths with one and without compare badly")
+        yield
+        return
     with connected(dsn) as conn:
         conn.execute(CHECKPOINTS)
         conn.execute("select pg_reload_conf()")

@@ -1,4 +1,4 @@
-"""Embedded servers with a data directory of their own."""
+"""A client with a channel, and embedded servers with a data directory of their own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
+import menzil
 from tests.integration.embedded_room import Room
+
+
+@pytest.fixture
+def mq(db: str) -> Iterator[menzil.Menzil]:
+    """A client of a database that has the channel billing."""
+    with menzil.Menzil(db) as client:
+        client.channel_set("billing")
+        yield client
 
 
 @pytest.fixture(scope="module")

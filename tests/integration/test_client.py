@@ -21,13 +21,6 @@ from menzil.embedded import Embedded
 from menzil.ops import sending
 
 
-@pytest.fixture
-def mq(db: str) -> Iterator[menzil.Menzil]:
-    with menzil.Menzil(db) as client:
-        client.channel_set("billing")
-        yield client
-
-
 def eventually(found: Callable[[], object], seconds: float = 10) -> None:
     deadline = time.monotonic() + seconds
     while not found():

@@ -24,13 +24,6 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session, async_ses
 import menzil
 
 
-@pytest.fixture
-def mq(db: str) -> Iterator[menzil.Menzil]:
-    with menzil.Menzil(db) as client:
-        client.channel_set("billing")
-        yield client
-
-
 def waiting(mq: menzil.Menzil) -> list[Any]:
     return [message.payload for message in mq.peek("billing", 100)]
 

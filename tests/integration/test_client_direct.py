@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import threading
-from collections.abc import Iterator
+import weakref
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
 import menzil
-from menzil.ops import direct
+from menzil.ops import connecting, upkeep
+from menzil.ops.run import run
+from tests.sql.clock import until
 
-
-@pytest.fixture
-def mq(db: str) -> Iterator[menzil.Menzil]:
-    with menzil.Menzil(db) as client:
-        client.channel_set("billing")
-        yield client
+#: More often than a statement goes unprepared.
+OFTEN = 5
 
 
 def prepared(mq: menzil.Menzil) -> list[str]:
@@ -30,14 +29,14 @@ def prepared(mq: menzil.Menzil) -> list[str]:
 
 
 def test_what_is_asked_often_is_prepared_unless_it_must_not(mq: menzil.Menzil, db: str) -> None:
-    for number in range(direct.THRESHOLD + 2):
+    for number in range(OFTEN + 2):
         mq.send("billing", number)
     assert prepared(mq) == ["menzil_0"]
     with menzil.Menzil(db, prepare=False) as plain:
-        for number in range(direct.THRESHOLD + 2):
+        for number in range(OFTEN + 2):
             plain.send("billing", number)
         assert prepared(plain) == []
-    assert len(mq.dequeue(100)) == 2 * (direct.THRESHOLD + 2)
+    assert len(mq.dequeue(100)) == 2 * (OFTEN + 2)
 
 
 def test_more_than_the_socket_takes_at_once_arrives_whole(mq: menzil.Menzil, db: str) -> None:
@@ -47,6 +46,17 @@ def test_more_than_the_socket_takes_at_once_arrives_whole(mq: menzil.Menzil, db:
     mq.send("billing", {"text": text})
     (message,) = mq.dequeue()
     assert message.payload == {"text": text}
+
+
+def test_a_connection_that_is_closed_is_not_kept_in_memory(db: str) -> None:
+    conn = connecting.connect(db, connecting.options(db, prepare=True))
+    connecting.configure(conn)
+    assert run(conn, upkeep.handshake(), own=True).schema_version > 0
+    gone = weakref.ref(conn)
+    conn.close()
+    del conn
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_text_with_a_nul_is_refused_and_not_cut_off(db: str) -> None:
@@ -80,11 +90,10 @@ def test_a_server_process_that_ends_in_mid_call_is_an_error_and_the_next_call_wo
 
         sender = threading.Thread(target=send)
         sender.start()
-        waiting = "select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'"
-        deadline = threading.Event()
-        while not other.execute(waiting).fetchall():
-            assert not deadline.wait(0.02)
-            assert sender.is_alive()
+        kill = """
+            select pg_terminate_backend(pid) from pg_stat_activity
+             where wait_event_type = 'Lock' and datname = current_database()"""
+        until(lambda: bool(other.execute(kill).fetchall()), 10)
         sender.join(10)
         other.execute("rollback")
     assert [type(error) for error in errors] == [menzil.ConnectionFailedError]
@@ -93,7 +102,7 @@ def test_a_server_process_that_ends_in_mid_call_is_an_error_and_the_next_call_wo
 
 
 def test_an_error_leaves_the_connection_fit_for_the_next_call(mq: menzil.Menzil) -> None:
-    for _ in range(direct.THRESHOLD + 2):
+    for _ in range(OFTEN + 2):
         with pytest.raises(menzil.MenzilError) as caught:
             mq.send("nowhere", 1)
         assert caught.value.sqlstate

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
 
 import menzil
-
-
-@pytest.fixture
-def mq(db: str) -> Iterator[menzil.Menzil]:
-    with menzil.Menzil(db) as client:
-        client.channel_set("billing")
-        yield client
 
 
 def die(mq: menzil.Menzil, error: str = "order 1 is unknown") -> int:

@@ -35,7 +35,7 @@ PLOTS = {
 
 @pytest.fixture(scope="module")
 def session(server: Embedded) -> Iterator[Session]:
-    made = Server(server.dsn)
+    made = Server(server.dsn, own=True)
     with Crew(2) as crew:
         yield Session(made, crew, quick=True)
     made.drop()
@@ -91,12 +91,15 @@ def test_a_missed_target_is_said() -> None:
 
 def test_a_run_of_one_lab_leaves_what_others_found() -> None:
     one, other = (Figure(lab, "p99", [1.5], Target(1.25, at_least=False)) for lab in ("sustained", "held"))
-    page = markdown({"date": "Monday"}, [one, other], [("Sizes", "load-sizes.svg"), ("Held", "load-held.svg")])
+    both = {"run": "sustained held, 9 s, Monday"}
+    page = markdown(both, [one, other], [("Sizes", "load-sizes.svg"), ("Held", "load-held.svg")])
     again = Figure("sustained", "p99", [1.0], Target(1.25, at_least=False))
-    page = markdown({"date": "Tuesday"}, [again], [("Sizes", "load-sizes.svg")], page)
+    for day in ("Tuesday", "Wednesday"):
+        page = markdown({"run": f"sustained, 9 s, {day}"}, [again], [("Sizes", "load-sizes.svg")], page)
     rows = [line.split(" | ")[:3] for line in page.splitlines() if "p99" in line]
     assert rows == [["| sustained", "p99", "1.00 ×"], ["| held", "p99", "1.50 ×"]]
-    assert [line for line in page.splitlines() if line.startswith("- ")] == ["- date: Tuesday", "- date: Monday"]
+    runs = [line for line in page.splitlines() if line.startswith("- ")]
+    assert runs == ["- run: sustained, 9 s, Wednesday", "- run: sustained held, 9 s, Monday"]
     assert page.count("load-sizes.svg") == page.count("load-held.svg") == 1
 
 

@@ -217,7 +217,7 @@ def test_errors_of_spark_become_one_sentence(spark: SparkSession) -> None:
     [
         ("import os; os.kill(os.getpid(), 9)", "it was killed by signal 9"),
         ("raise SystemExit(52)", "it ran out of memory"),
-        ("raise SystemExit(7)", "it ended with exit code 7"),
+        ("raise SystemExit(50)", "it ended with exit code 50"),
     ],
 )
 def test_a_java_process_that_is_gone_leaves_a_word_of_how_it_ended(

@@ -1,7 +1,7 @@
 """Make the archive of Java's classes that later JVMs map: `python -m tests.spark.warm LAKE`, MENZIL_DSN set.
 
 A fresh checkout has none, and every JVM of the tests, most of which are killed before they could leave one, would load
-its classes from jars: ten seconds instead of three. What runs here is a bit of everything, so that it is in there.
+its classes from jars. What runs here is a bit of everything, so that it is in there.
 """
 
 from __future__ import annotations

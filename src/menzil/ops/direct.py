@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import re
 import select
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
-from psycopg.adapt import Transformer
+from psycopg.adapt import AdaptersMap, Transformer
 from psycopg.pq import ConnStatus, ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
 from menzil.ops.op import Op, Rows
 
-#: A statement is prepared when it is used this often on a connection, and at most so many are.
-THRESHOLD = 5
+#: At most so many statements are prepared on a connection.
 PREPARED = 100
 
 _PLACE = re.compile(r"%([sb%])")
@@ -44,15 +44,24 @@ def _statement(text: str) -> tuple[bytes, tuple[int, ...]]:
     return written.encode(), tuple(Format.BINARY if kind == "b" else Format.TEXT for kind in kinds)
 
 
+@dataclass(frozen=True)
+class _Adapters:
+    """What a Transformer wants to know."""
+
+    adapters: AdaptersMap
+    connection: None = None
+
+
 class Direct:
     """One connection, lent to one thread at a time."""
 
     def __init__(self, conn: psycopg.Connection[Any]) -> None:
         self._pg = conn.pgconn
-        self._prepares = conn.prepare_threshold is not None
+        self._threshold = conn.prepare_threshold
         self._uses: dict[str, int] = {}
         self._names: dict[str, bytes] = {}
-        self._transformer = Transformer(conn)
+        # Of the adapters, not of the connection: who keeps that would keep it in memory after the pool has closed it.
+        self._transformer = Transformer(_Adapters(conn.adapters))
         self._poll = select.poll()
         self._poll.register(self._pg.socket, select.POLLIN)
 
@@ -70,12 +79,14 @@ class Direct:
             self._pg.send_query_params(text, params, None, formats, Format.BINARY)
         result = self._result()
         self._transformer.set_pgresult(result)
-        return self._transformer.load_rows(0, result.ntuples, tuple)
+        rows = self._transformer.load_rows(0, result.ntuples, tuple)
+        self._transformer.set_pgresult(None)  # a large answer is not kept until the next call
+        return rows
 
     def _prepare(self, key: str, text: bytes) -> bytes | None:
         """The name of the statement, once it is used often."""
         uses = self._uses[key] = self._uses.get(key, 0) + 1
-        if not self._prepares or uses < THRESHOLD or len(self._names) >= PREPARED:
+        if self._threshold is None or uses < self._threshold or len(self._names) >= PREPARED:
             return None
         name = b"menzil_%d" % len(self._names)
         self._pg.send_prepare(name, text)

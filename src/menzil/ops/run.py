@@ -14,7 +14,7 @@ from psycopg.rows import tuple_row
 from psycopg.types import array, numeric, string
 from psycopg.types import bool as boolean
 
-from menzil.model.errors import InvalidValueError, MenzilError, translate
+from menzil.model.errors import InvalidValueError, translate
 from menzil.ops.direct import direct
 from menzil.ops.op import Op, Rows
 
@@ -47,10 +47,8 @@ def run(conn: psycopg.Connection[Any], op: Op[T], *, own: bool = False) -> T:
         short = direct(conn) if own else None
         rows = short.ask(op) if short else _ask(conn, op, own)
     except (psycopg.Error, UnicodeEncodeError) as error:
-        ours = _explained(error)
-        if ours is None:
-            raise
-        raise ours from error
+        _raise_in_our_words(error)
+        raise
     return op.read(rows)
 
 
@@ -70,16 +68,16 @@ async def run_async(conn: psycopg.AsyncConnection[Any], op: Op[T], *, own: bool 
             await cursor.execute(op.text, op.params, binary=True)
             rows = await cursor.fetchall()
     except (psycopg.Error, UnicodeEncodeError) as error:
-        ours = _explained(error)
-        if ours is None:
-            raise
-        raise ours from error
+        _raise_in_our_words(error)
+        raise
     return op.read(rows)
 
 
-def _explained(error: psycopg.Error | UnicodeEncodeError) -> MenzilError | None:
-    """The error in our words, if we have some for it."""
+def _raise_in_our_words(error: psycopg.Error | UnicodeEncodeError) -> None:
+    """Raise what we call it; nothing happens when we have no word for it."""
     if isinstance(error, UnicodeEncodeError):
         character = error.object[error.start : error.end]
-        return InvalidValueError(f"A text holds a character that the database cannot store: {character!r}.")
-    return translate(error)
+        raise InvalidValueError(f"A text holds a character that the database cannot store: {character!r}.") from error
+    ours = translate(error)
+    if ours is not None:
+        raise ours from error

@@ -67,8 +67,8 @@ _ENVIRONMENT = (
 _SETTINGS = ("spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.defaultJavaOptions")
 
 
-#: How Spark ends its process when the heap is full (52, 50 when not even that could be handled), and how Java does (3).
-_OUT_OF_MEMORY = (52, 50, 3)
+#: How Spark ends its process when the heap is full (SparkExitCode.OOM), and how Java does (ExitOnOutOfMemoryError).
+_OUT_OF_MEMORY = (52, 3)
 
 
 class LaunchError(MenzilError):
