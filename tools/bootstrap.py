@@ -130,6 +130,17 @@ def clear() -> None:
         shutil.rmtree(ENV)
 
 
+def compile_all(lock: int) -> None:
+    """Bytecode of everything, once: where Python may not write it, every process would compile what it imports anew.
+
+    Packages contain files that are no Python for this version; whatever does not compile is left as it is.
+    """
+    from sysconfig import get_path
+
+    packages = get_path("purelib", vars={"base": str(ENV), "platbase": str(ENV)})
+    run([str(PYTHON), "-m", "compileall", "-qq", "-j", "0", packages, str(ROOT / "src")], lock)
+
+
 def build(lock: int) -> Way:
     """Make the environment from nothing and install the packages, by the first way that works."""
     from itertools import chain
@@ -143,6 +154,7 @@ def build(lock: int) -> Way:
         say(f"installing {count} packages from requirements.lock")
         # The lock names every package there is to install, so nothing is left to resolve.
         if run([*way.install, "--no-deps", "--requirement", str(LOCK)], lock):
+            compile_all(lock)
             return way
         if way.name != "uv":  # uv may not know the registry that pip is configured for; another pip knows no more
             break

@@ -86,7 +86,7 @@ def measured(dsn: str, rows: int, work: Callable[[], None]) -> Reading:
 
 def send(spark: SparkSession, dsn: str, source: str, send_id: str, limit: int | None) -> None:
     """Ours: tasks stage, the driver commits."""
-    from menzil.spark.source import MenzilDataSource
+    from menzil.spark.source.datasource import MenzilDataSource
 
     spark.dataSource.register(MenzilDataSource)
     frame = spark.read.parquet(source)

@@ -1,8 +1,8 @@
 """menzil: a PostgreSQL-native message queue and transactional outbox."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from menzil.client import AsyncMenzil, Menzil
 from menzil.model.errors import (
     ConnectionFailedError,
     DisabledError,
@@ -33,6 +33,7 @@ from menzil.model.outcome import Complete, Defer, Fail, LeaseOutcome, Outcome, S
 from menzil.model.status import Status
 
 if TYPE_CHECKING:
+    from menzil.client import AsyncMenzil, Menzil
     from menzil.worker import Worker, inbox
 
 __all__ = [
@@ -75,10 +76,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # Those who only send need not wait for what only workers need.
-    if name in ("Worker", "inbox"):
-        from menzil import worker
+#: Read when first asked for: those who only send need nothing of a worker, and Spark's processes neither.
+_LATER = {
+    "AsyncMenzil": "menzil.client",
+    "Menzil": "menzil.client",
+    "Worker": "menzil.worker",
+    "inbox": "menzil.worker",
+}
 
-        return getattr(worker, name)
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return globals().setdefault(name, getattr(import_module(_LATER[name]), name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

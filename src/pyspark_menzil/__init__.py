@@ -1,6 +1,6 @@
 """Spark looks for modules named `pyspark_…` and finds `format("menzil")` here; everything else is in `menzil.spark`."""
 
-from menzil.spark.source import MenzilDataSource
+from menzil.spark.source.datasource import MenzilDataSource
 
 DefaultSource = MenzilDataSource
 

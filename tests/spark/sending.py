@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from menzil.spark.source import MenzilDataSource
+from menzil.spark.source.datasource import MenzilDataSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

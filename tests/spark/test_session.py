@@ -54,6 +54,23 @@ def test_a_machine_without_java_runs_a_job_with_what_pip_installed(tmp_path: Pat
     assert done.stderr == ""
 
 
+def test_a_session_is_there_before_pandas_is_read_and_arrays_of_numpy_still_go_to_java() -> None:
+    code = """
+        import sys
+        import menzil.spark
+        assert not {"pyspark", "psycopg", "numpy"} & set(sys.modules), "read before a JVM was started"
+        spark = menzil.spark.get_session(master="local[1]", quick=True)
+        assert spark.range(3).selectExpr("sum(id)").collect()[0][0] == 3
+        assert not {"pandas", "numpy"} & set(sys.modules), "read for nothing"
+        import numpy
+        from pyspark.sql import functions as F
+        row = spark.range(1).select(F.lit(numpy.int16(7)), F.lit(numpy.array([1.5, 2.5]))).collect()[0]
+        print(row[0], list(row[1]), spark.createDataFrame(numpy.array([[1, 2]])).collect()[0][1])
+        """
+    done = run_python(code)
+    assert done.stdout.split("\n")[0] == "7 [1.5, 2.5] 2", done.stderr
+
+
 def test_a_thread_that_did_not_make_the_session_sends_with_it(spark: SparkSession, db: str) -> None:
     from menzil.spark.jobs.door import write
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from menzil.spark.session import explain
-from menzil.spark.source import MenzilDataSource
+from menzil.spark.source.datasource import MenzilDataSource
 from tests.spark.sending import one, staged
 
 if TYPE_CHECKING:

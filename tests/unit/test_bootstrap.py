@@ -74,6 +74,22 @@ def test_first_run_makes_everything_and_the_second_does_nothing(tree: Tree) -> N
     assert tree.steps() == []
 
 
+def test_what_is_installed_is_compiled_once_even_where_python_may_write_no_bytecode(tree: Tree) -> None:
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = tree.root / ".venv" / "lib" / version / "site-packages"
+    shelf = tree.root / "shelf"
+    shelf.mkdir()
+    (shelf / "first.py").write_text("ONE = 1\n")
+    (shelf / "no_python.py").write_text("{{ template }} =\n")
+    uv = tree.bin / "uv"
+    copies = f'if [ "$1" = pip ]; then mkdir -p "{packages}" && cp "{shelf}"/* "{packages}"; fi\n'
+    uv.write_text(uv.read_text() + copies)
+    code, output = tree.run(PYTHONDONTWRITEBYTECODE="1")
+    assert (code, tree.steps()) == (0, EVERYTHING)
+    assert [path.name.split(".")[0] for path in packages.rglob("*.pyc")] == ["first"]
+    assert "Error" not in output
+
+
 def test_changed_pyproject_installs_only_the_project_again(tree: Tree) -> None:
     tree.run()
     tree.steps()

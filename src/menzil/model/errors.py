@@ -33,9 +33,10 @@ database). A SQL function and the Python method in front of it refuse the same v
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import psycopg
+if TYPE_CHECKING:
+    import psycopg
 
 
 class MenzilError(Exception):
@@ -209,6 +210,8 @@ def translate(error: psycopg.Error) -> MenzilError | None:
 
     Keeps the sentence and the hint of the server. The caller raises it ``from`` the original.
     """
+    import psycopg  # whoever has one of its errors has read it
+
     state, said = error.sqlstate, error.diag
     sentence = said.message_primary or str(error).strip() or type(error).__name__
     hint = said.message_hint

@@ -53,7 +53,7 @@ def read(
 
 def ensure_source(spark: SparkSession) -> None:
     """Register the source where Spark did not find it by itself: a session that was there before the installation."""
-    from menzil.spark.source import MenzilDataSource
+    from menzil.spark.source.datasource import MenzilDataSource
 
     spark.dataSource.register(MenzilDataSource)
     if hasattr(spark, "_jsparkSession"):

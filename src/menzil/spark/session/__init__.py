@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from typing import TYPE_CHECKING
 
 from menzil.model.errors import MenzilError
+from menzil.spark.extra import must_be_installed
 from menzil.spark.session.defaults import set_environment, settings
 from menzil.spark.session.errors import explain
 from menzil.spark.session.launch import ensure_jvm
@@ -29,8 +29,7 @@ def get_session(
 
     `master` is `local[*]` unless given; `quick` is for short work on little data; `conf` has the last word.
     """
-    if not _installed():
-        raise MenzilError("PySpark is not installed.", hint="run `pip install 'menzil[spark]'`")
+    must_be_installed()
     active = _active()
     if active is not None:
         return active
@@ -50,11 +49,6 @@ def get_session(
         raise
     except Exception as error:
         raise explain(error) from error
-
-
-def _installed() -> bool:
-    """Whether PySpark can be imported, without reading it: None in sys.modules is how Python is told that it cannot."""
-    return importlib.util.find_spec("pyspark") is not None and sys.modules.get("pyspark.sql", ...) is not None
 
 
 def _active() -> SparkSession | None:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from menzil.model.errors import MenzilError
 from menzil.spark.session import archive
+from menzil.spark.session.converters import spare_pandas
 from menzil.spark.session.defaults import is_local
 from menzil.spark.session.java import Java, find_java, home_for_scripts
 
@@ -91,7 +92,7 @@ def ensure_jvm(settings: Mapping[str, str], *, quick: bool) -> None:
         return
     with contextlib.suppress(LaunchError):
         # Python reads PySpark while the JVM reads Spark: a second each.
-        port, secret = start(java, settings, quick=quick, meanwhile=lambda: importlib.import_module("pyspark.sql"))
+        port, secret = start(java, settings, quick=quick, meanwhile=spare_pandas)
         os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
         try:
             sys.modules["pyspark"].SparkContext._ensure_initialized()

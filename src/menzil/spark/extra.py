@@ -1,0 +1,14 @@
+"""Whether PySpark is there, found out without reading it: that takes a while, in which a JVM can start."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+from menzil.model.errors import MenzilError
+
+
+def must_be_installed() -> None:
+    """Raise a sentence when it is not. None in sys.modules is how Python is told that something cannot be imported."""
+    if importlib.util.find_spec("pyspark") is None or sys.modules.get("pyspark.sql", ...) is None:
+        raise MenzilError("PySpark is not installed.", hint="run `pip install 'menzil[spark]'`")
