@@ -48,13 +48,21 @@ def table(spark: SparkSession, dsn: str, name: str, **options: str) -> DataFrame
         spark.read.format("jdbc")
         .option("url", f"jdbc:postgresql://{parts['host']}:{parts['port']}/{parts['dbname']}")
         .option("driver", "org.postgresql.Driver")
-        .option("dbtable", f"menzil.{name}")
+        .option("dbtable", _source(name))
     )
     for word in ("user", "password"):
         if parts.get(word):
             reader = reader.option(word, str(parts[word]))
-    columns = relation(name).columns
+    columns = (*relation(name).columns, *relation(name).more)
     return reader.options(**options).load().select(*[F.col(each.name).cast(each.spark_type) for each in columns])
+
+
+def _source(name: str) -> str:
+    """The table; with what PostgreSQL works out for menzil's own source, so that both leave the same to it."""
+    from menzil.spark.source.relations import relation
+
+    more = "".join(f", {column.expression} as {column.name}" for column in relation(name).more)
+    return f"(select *{more} from menzil.{name}) as source" if more else f"menzil.{name}"
 
 
 def tuned(rows: int) -> dict[str, str]:

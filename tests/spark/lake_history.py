@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,11 @@ select g, case g %% 4 when 0 then 'failed' when 1 then 'expired' else 'completed
        case when g %% 9 = 0 then g - 1 end, case when g %% 8 = 0 then g - 1 end,
        (array['{"status": 200, "duration_ms": 12.345678}', '{"status": "204", "duration_ms": "7"}',
               '{"status": "200\\n", "duration_ms": 1e300}',
-              '{"status": 99999999999, "duration_ms": -0.5}', '{}', null])[1 + g %% 6]::jsonb
+              '{"status": 99999999999, "duration_ms": -0.5}', '{}', null, '{"status": 2e2, "duration_ms": 1e400}',
+              '{"duration_ms": -1e400}', '{"duration_ms": 1e-400}', '{"duration_ms": -1e-322}',
+              '{"status": {"a": 1}, "duration_ms": null}', '[200]',
+              '{"status": null, "duration_ms": 0.0009999999999999999}'
+             ])[1 + g %% 13]::jsonb
   from generate_series(%(first)s::bigint, %(last)s::bigint) g
   cross join lateral (select '2024-12-31 23:59:59.999999+00'::timestamptz + (g %% 2) * interval '1 us' as at) t"""
 
@@ -44,7 +49,7 @@ insert into menzil.attempt (message_id, attempt, channel_id, outcome, leased_at,
 select a.id, n, (select min(id) from menzil.channel), (array['failed', 'deferred', 'recovered'])[1 + n %% 3],
        a.created_at + n * interval '1 ms', a.created_at + n * interval '1.000003 s', a.worker,
        nullif(repeat('e', n::integer - 1), ''),
-       case when n = 1 then '{"status": 503, "duration_ms": 0.1}'::jsonb end
+       case n when 1 then '{"status": 503, "duration_ms": 0.1}' when 2 then '{"duration_ms": 1e400}' end::jsonb
   from menzil.archive a cross join lateral generate_series(1, a.num_attempts - 1) n
  where a.id between %(first)s and %(last)s"""
 
@@ -68,13 +73,14 @@ def in_database(dsn: str) -> dict[int, dict[str, Any]]:
     with psycopg.connect(dsn, options="-c timezone=UTC") as conn:
         rows = conn.execute(f"select {texts} from menzil.archive".encode()).fetchall()
         tries = conn.execute(
-            "select message_id, attempt, outcome, leased_at, ended_at, worker, error, status_code, duration_ms::float8"
+            "select message_id, attempt, outcome, leased_at, ended_at, worker, error, status_code, duration_ms"
             " from menzil.attempts order by message_id, attempt"
         ).fetchall()
     found = {row[0]: dict(zip(names, row, strict=True)) | {"attempts": []} for row in rows}
-    for message_id, *attempt in tries:
+    most = sys.float_info.max
+    for message_id, *attempt, took in tries:
         if message_id in found:  # tries stay when their month leaves
-            found[message_id]["attempts"].append(tuple(attempt))
+            found[message_id]["attempts"].append((*attempt, max(-most, min(float(took), most))))
     return found
 
 

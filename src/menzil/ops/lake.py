@@ -83,6 +83,14 @@ def event_log_fingerprint(
     return Op(_EVENTS, _bounds(start, until, created_from, created_until), _read_events)
 
 
+def failed_attempt_bytes(first: int, last: int) -> Op[int]:
+    """How long the errors of tries that did not succeed are, of messages with these ids."""
+    text = """
+select coalesce(sum(octet_length(t.error)), 0) from menzil.attempts t
+where t.outcome <> 'completed' and t.message_id between %s::bigint and %s::bigint"""
+    return Op(text, (str(first), str(last)), op.integer)
+
+
 def event_type_schema(name: str) -> Op[str | None]:
     """The JSON Schema of an event type as text; None when it has none, or there is no such type."""
     text = "select (select t.schema::text from menzil.event_types t where t.name = %s::text)"

@@ -7,10 +7,12 @@ from datetime import datetime
 from functools import reduce
 from typing import Any
 
+import psycopg
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from menzil.ops.lake import ArchiveFingerprint
+from menzil.ops.lake import ArchiveFingerprint, failed_attempt_bytes
+from menzil.ops.run import run as ask
 from menzil.spark.lake import layout
 from menzil.spark.lake.cover import Part, moment
 from menzil.spark.lake.fingerprint import Fingerprint
@@ -18,21 +20,17 @@ from menzil.spark.lake.promote import Promoted, values
 from menzil.spark.lake.schema import COLUMNS
 from menzil.spark.read import read
 
-#: Tries that did not succeed, up to this many, are sent to every task instead of sorting all messages by id. They pass
-#: through the driver, each with an error of up to 8 KB.
-BROADCAST = 20_000
+#: Tries that did not succeed, up to so many bytes, are sent to every task instead of sorting all messages by id. They
+#: pass through the driver, each with an error of up to 8 KB and what is around it.
+BROADCAST, AROUND = 32 << 20, 200
 
 _TRY = ("attempt", "outcome", "leased_at", "ended_at", "worker", "error", "status_code", "duration_ms")
 
 # The try that succeeded is the message itself; this is how the view attempts shows it. The fingerprint proves it.
-_SUCCESS = r"""
+_SUCCESS = """
 named_struct(
   'attempt', num_attempts, 'outcome', 'completed', 'leased_at', leased_at, 'ended_at', ended_at, 'worker', worker,
-  'error', cast(null as string),
-  'status_code', case when get_json_object(response, '$.status') rlike '^[0-9]{1,9}\\z'
-                      then cast(get_json_object(response, '$.status') as int) end,
-  'duration_ms', coalesce(from_json(response, 'duration_ms double').duration_ms,
-                          cast(unix_micros(ended_at) - unix_micros(leased_at) as double) / 1000D))"""
+  'error', cast(null as string), 'status_code', success_status, 'duration_ms', success_ms)"""
 
 # As layout.directory() says it.
 _DIRECTORY = r"""
@@ -46,20 +44,23 @@ _MONTH = "date_format(to_utc_timestamp(created_at, current_timezone()), 'yyyy-MM
 
 def rows(
     spark: SparkSession,
+    conn: psycopg.Connection[Any],
     dsn: str,
     month: str,
     parts: Sequence[Part],
     archive: Sequence[ArchiveFingerprint],
     promotions: Sequence[Promoted] = (),
 ) -> DataFrame:
-    """Messages of the month that are in these parts, of which the database said this. Driver; reads nothing yet."""
+    """Messages of the month that are in these parts, of which the database said this. Driver; reads no message yet."""
     messages = reduce(DataFrame.unionByName, [_messages(spark, dsn, month, part) for part in parts])
     none = F.array().cast(COLUMNS["attempts"])
     frame = messages.withColumn("failed", none)
-    failed_attempts = sum(each.failed_attempt_count for each in archive)
-    if failed_attempts:
-        tries = _failed(spark, dsn, month, archive)
-        frame = messages.join(F.broadcast(tries) if failed_attempts <= BROADCAST else tries, "id", "left")
+    number = sum(each.failed_attempt_count for each in archive)
+    if number:
+        low = min(each.min_id for each in archive if each.min_id is not None)
+        high = max(each.max_id for each in archive if each.max_id is not None)
+        tries = _failed(spark, dsn, month, low, high)
+        frame = messages.join(F.broadcast(tries) if _few(conn, number, low, high) else tries, "id", "left")
     success = F.expr(f"case when status = 'completed' then array({_SUCCESS}) else array() end")
     every = F.concat(F.coalesce("failed", none), success.cast(COLUMNS["attempts"]))
     columns = [F.col(name) for name in COLUMNS if name != "attempts"]
@@ -73,17 +74,22 @@ def _messages(spark: SparkSession, dsn: str, month: str, part: Part) -> DataFram
         options["endedFrom"] = part.start
     elif part.created_from:  # and that of times, which does not like to be asked for blocks as well
         options["numPartitions"] = 1
-    frame = read(spark, dsn, "archive", **options)
+    columns = [*(name for name in COLUMNS if name != "attempts"), "success_status", "success_ms"]
+    frame = read(spark, dsn, "archive", columns=columns, **options)
     first = max(moment(layout.month_start(month)), part.created_from or "")
     end = min(moment(layout.month_end(month)), part.created_until or "~")
     return frame.where((F.col("created_at") >= _time(first)) & (F.col("created_at") < _time(end)))
 
 
-def _failed(spark: SparkSession, dsn: str, month: str, archive: Sequence[ArchiveFingerprint]) -> DataFrame:
+def _few(conn: psycopg.Connection[Any], number: int, low: int, high: int) -> bool:
+    if number * AROUND > BROADCAST:
+        return False
+    return number * AROUND + ask(conn, failed_attempt_bytes(low, high)) <= BROADCAST
+
+
+def _failed(spark: SparkSession, dsn: str, month: str, low: int, high: int) -> DataFrame:
     """Tries that did not succeed, in order, by message. One is not older than its message."""
     tries = read(spark, dsn, "attempts", columns=["message_id", *_TRY])
-    low = min(each.min_id for each in archive if each.min_id is not None)
-    high = max(each.max_id for each in archive if each.max_id is not None)
     tries = tries.where(F.col("message_id").between(low, high))
     tries = tries.where(
         (F.col("outcome") != "completed") & (F.col("ended_at") >= _time(moment(layout.month_start(month))))

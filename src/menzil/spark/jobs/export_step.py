@@ -72,10 +72,9 @@ class Exporter:
         expected = Fingerprint.total(Fingerprint.of_archive(seen) for _, seen in found)
         if not expected.rows:
             return []
-        full = [(part, seen) for part, seen in found if seen.row_count]
-        frame = rows(
-            self.spark, self.dsn, month, [part for part, _ in full], [seen for _, seen in full], self.promotions
-        )
+        full = [(part, about) for part, about in found if about.row_count]
+        parts_read, seen = [part for part, _ in full], [about for _, about in full]
+        frame = rows(self.spark, self.conn, self.dsn, month, parts_read, seen, self.promotions)
         columns = schema.union([columns_of(self.promotions)])
         step = Manifest(
             "export", self.run, month, now(), slice=Slice(self.run, month, tuple(parts), expected), columns=columns,

@@ -14,6 +14,8 @@ _ALWAYS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Off by default in Spark, and then every reader that takes filters is refused.
     "spark.sql.python.filterPushdown.enabled": "true",
+    # Java would be told, in five calls each, on which line of a program every column was made.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.redaction.regex": SECRET_NAMES,
     "spark.sql.redaction.options.regex": f"{SECRET_NAMES}|url",
     "spark.ui.showConsoleProgress": "false",  # ours says how far in fewer words

@@ -1,11 +1,11 @@
-"""One query as Arrow batches. Runs in a task."""
+"""Queries as Arrow batches. Runs in a task."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from psycopg.conninfo import make_conninfo
 
@@ -17,18 +17,34 @@ if TYPE_CHECKING:
 _HINT = "adbc.postgresql.batch_size_hint_bytes"
 
 
-def batches(
-    dsn: str,
-    query: str,
-    batch_bytes: int,
-    *,
-    still_there: int | None = None,
-    settings: Mapping[str, str] = MappingProxyType({}),
-) -> Iterator[RecordBatch]:
-    """Stream the result; never more than a few batches in memory.
+class Source:
+    """One connection, on which one query is streamed at a time."""
 
-    `still_there` is a table that must exist when everything was read: a month that was dropped meanwhile looks empty.
-    """
+    def __init__(self, cursor: Any, batch_bytes: int) -> None:
+        self._cursor = cursor
+        self._batch_bytes = batch_bytes
+
+    def batches(self, query: str) -> Iterator[RecordBatch]:
+        """The result, never more than a few batches of it in memory."""
+        self._cursor.adbc_statement.set_options(**{_HINT: str(self._batch_bytes)})
+        self._cursor.execute(query)
+        yield from self._cursor.fetch_record_batch()
+
+    def one(self, query: str) -> Any:
+        """The first value of the first row; None when there is none."""
+        self._cursor.execute(query)
+        row = self._cursor.fetchone()
+        return None if row is None else row[0]
+
+    def must_still_have(self, oid: int) -> None:
+        """Fail when this table is gone: a month that was dropped while it was read looks empty."""
+        if self.one(f"select 1::integer from pg_class where oid = {oid}") is None:
+            raise RefusedError("A month of the archive was dropped while it was read.", hint="read again")
+
+
+@contextlib.contextmanager
+def opened(dsn: str, batch_bytes: int, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[Source]:
+    """A connection for as long as the block lasts."""
     import adbc_driver_manager
     import adbc_driver_postgresql.dbapi as driver
 
@@ -39,13 +55,7 @@ def batches(
     with contextlib.closing(connection), connection.cursor() as cursor:
         for name, value in settings.items():
             cursor.execute(f"set {name} = {value}")
-        cursor.adbc_statement.set_options(**{_HINT: str(batch_bytes)})
-        cursor.execute(query)
-        yield from cursor.fetch_record_batch()
-        if still_there is not None:
-            cursor.execute(f"select 1::integer from pg_class where oid = {still_there}")
-            if cursor.fetchone() is None:
-                raise RefusedError("A month of the archive was dropped while it was read.", hint="read again")
+        yield Source(cursor, batch_bytes)
 
 
 def _sentence(error: Exception) -> str:

@@ -25,7 +25,7 @@ from menzil.model.errors import RefusedError
 from menzil.ops import feed as ops
 from menzil.ops.run import run
 from menzil.spark.source import places
-from menzil.spark.source.arrow import batches
+from menzil.spark.source.arrow import opened
 from menzil.spark.source.options import FeedOptions
 from menzil.spark.source.places import Place
 from menzil.spark.source.relations import relation
@@ -94,7 +94,8 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Task: one run of rows, in the order of the feed. Fails if it was cleaned away meanwhile."""
         begin, last = partition.value
         query = places.select(self.feed, self.projection, begin, last)
-        yield from batches(self.options.dsn, query, self.options.batch_bytes, settings=places.SETTINGS)
+        with opened(self.options.dsn, self.options.batch_bytes, places.SETTINGS) as source:
+            yield from source.batches(query)
         if self.options.fail_on_loss:
             with self._connected() as conn:
                 self._check(conn, begin)

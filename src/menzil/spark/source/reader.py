@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from menzil.spark.source import filters, partitions
-from menzil.spark.source.arrow import batches
+from menzil.spark.source.arrow import opened
 from menzil.spark.source.options import ReadOptions
 from menzil.spark.source.partitions import Piece
 from menzil.spark.source.places import SETTINGS
 from menzil.spark.source.relations import relation
 from menzil.spark.source.survey import Survey
+from menzil.spark.source.thin import Plan
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -32,7 +33,7 @@ class MenzilReader(DataSourceReader):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
         self.relation = relation(options.table)
-        self.projection = self.relation.projection(schema)
+        self.plan = Plan(self.relation.asked(schema))
         self.conditions: list[str] = []
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -57,11 +58,15 @@ class MenzilReader(DataSourceReader):
         task: _Task | None = partition.value
         if task is None:  # Spark's stand-in for no partitions at all
             return
-        query = partitions.select(self.projection, task.piece, task.conditions)
-        settings = {} if self.options.ended_from is None else SETTINGS
-        yield from batches(
-            self.options.dsn, query, self.options.batch_bytes, still_there=task.piece.oid, settings=settings
-        )
+        piece, settings = task.piece, {} if self.options.ended_from is None else SETTINGS
+        with opened(self.options.dsn, self.options.batch_bytes, settings) as source:
+            # A month gives its first rows at once; a view may have to make all of them.
+            probe = None if piece.oid is None else self.plan.probe(piece.source, piece.condition)
+            packed = self.plan.packed(source.one(probe)) if probe else []
+            query = partitions.select(self.plan.projection(packed), piece, task.conditions)
+            yield from self.plan.unpack(source.batches(query), packed)
+            if piece.oid is not None:
+                source.must_still_have(piece.oid)
 
 
 class PushingReader(MenzilReader):

@@ -27,9 +27,15 @@ _SPARK = {
     "uuid": "string",
     "xid8": "string",
     "numeric": "double",
+    "double": "double",
     "interval": "string",
 }
-_CAST = {"jsonb": "text", "uuid": "text", "xid8": "text", "interval": "text", "numeric": "double precision"}
+_CAST = {"jsonb": "text", "uuid": "text", "xid8": "text", "interval": "text"}
+# What no double can hold is an error in PostgreSQL; one odd number must not keep a month from being read.
+_DOUBLE = (
+    "case when abs({0}) between 2.4703e-324 and 1.7976931348623157e308 then {0} when abs({0}) > 1 "
+    "then sign({0}) * 1.7976931348623157e308 when {0} is not null then 0 end"
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,7 @@ class Column:
 
     name: str
     type: str
+    sql: str | None = None  # where it is not a column of the table
 
     @property
     def spark_type(self) -> str:
@@ -47,17 +54,24 @@ class Column:
     @property
     def expression(self) -> str:
         """The SQL of its value, with the type that Spark expects."""
+        value = f"({self.sql})" if self.sql else f'"{self.name}"'
+        if self.type == "numeric":
+            return f"({_DOUBLE.format(value)})::double precision"
         cast = _CAST.get(self.type)
-        return f'"{self.name}"::{cast}' if cast else f'"{self.name}"'
+        return f"{value}::{cast}" if cast else value
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A table or view of the schema menzil; `key` is a column by which a range is read quickly, if there is one."""
+    """A table or view of the schema menzil; `key` is a column by which a range is read quickly, if there is one.
+
+    `more` are values that PostgreSQL works out for those who ask for them by name.
+    """
 
     name: str
     columns: tuple[Column, ...]
     key: str | None = None
+    more: tuple[Column, ...] = ()
 
     @property
     def ddl(self) -> str:
@@ -66,7 +80,7 @@ class Relation:
 
     def column(self, name: str) -> Column:
         """The column of this name; Spark compares names without case, and so does this."""
-        for column in self.columns:
+        for column in (*self.columns, *self.more):
             if column.name == name.lower():
                 return column
         raise UsageError(
@@ -79,9 +93,9 @@ class Relation:
         columns = self.columns if names is None else [self.column(name) for name in names]
         return ", ".join(f"{column.name} {column.spark_type}" for column in columns)
 
-    def projection(self, schema: StructType) -> str:
-        """The select list for this schema. Refuses a type that the values do not have."""
-        parts = []
+    def asked(self, schema: StructType) -> list[tuple[Column, str]]:
+        """The columns of this schema, each with its name there. Refuses a type that the values do not have."""
+        columns = []
         for field in schema.fields:
             column = self.column(field.name)
             if field.dataType.simpleString() != column.spark_type:
@@ -89,8 +103,12 @@ class Relation:
                     f"{self.name}.{column.name} is {column.spark_type}, not {field.dataType.simpleString()}.",
                     hint="read it as it is, and cast it in Spark",
                 )
-            parts.append(f'{column.expression} as "{field.name}"')
-        return ", ".join(parts)
+            columns.append((column, field.name))
+        return columns
+
+    def projection(self, schema: StructType) -> str:
+        """The select list for this schema."""
+        return ", ".join(f'{column.expression} as "{name}"' for column, name in self.asked(schema))
 
 
 def relation(name: str) -> Relation:
@@ -101,10 +119,28 @@ def relation(name: str) -> Relation:
     return found
 
 
-def _relation(name: str, columns: str, key: str | None = None) -> Relation:
+def _relation(name: str, columns: str, key: str | None = None, more: tuple[Column, ...] = ()) -> Relation:
     pairs = (column.split() for column in columns.replace("\n", " ").split(","))
-    return Relation(name, tuple(Column(*pair) for pair in pairs), key)
+    return Relation(name, tuple(Column(*pair) for pair in pairs), key, more)
 
+
+# What the view attempts says of a try that succeeded, from the row of its message: cheaper here than by Spark, which
+# would parse the response for each.
+_TOOK = "(response ->> 'duration_ms')::numeric"
+_SUCCESS = (
+    Column(
+        "success_status",
+        "integer",
+        "case when response ->> 'status' ~ '^[0-9]{1,9}$' then (response ->> 'status')::integer end",
+    ),
+    Column(
+        "success_ms",
+        "double",
+        "case when jsonb_typeof(response -> 'duration_ms') = 'number' "
+        f"then ({_DOUBLE.format(_TOOK)})::double precision "
+        "else round(extract(epoch from ended_at - leased_at) * 1000, 3)::double precision end",
+    ),
+)
 
 RELATIONS = {
     relation.name: relation
@@ -117,6 +153,7 @@ RELATIONS = {
             payload jsonb, content bytea, payload_hash text, ordering_key text, idempotency_key text,
             correlation_id uuid, headers jsonb, metadata jsonb, last_error text, state bytea, redrive_of bigint,
             replay_of bigint, response jsonb""",
+            more=_SUCCESS,
         ),
         _relation(
             "queue",
