@@ -37,8 +37,11 @@ def archive(spark: SparkSession, dsn: str, **options: str) -> DataFrame:
     return table(spark, dsn, "archive", **options)
 
 
-def table(spark: SparkSession, dsn: str, name: str, **options: str) -> DataFrame:
-    """A relation of menzil's, with the types that menzil's own source gives its columns."""
+def table(spark: SparkSession, dsn: str, name: str, *, more: bool = False, **options: str) -> DataFrame:
+    """A relation of menzil's, with the types that menzil's own source gives its columns.
+
+    `more` adds what PostgreSQL works out for an export, so that both readers leave the same to it.
+    """
     from pyspark.sql import functions as F
 
     from menzil.spark.source.relations import relation
@@ -48,17 +51,16 @@ def table(spark: SparkSession, dsn: str, name: str, **options: str) -> DataFrame
         spark.read.format("jdbc")
         .option("url", f"jdbc:postgresql://{parts['host']}:{parts['port']}/{parts['dbname']}")
         .option("driver", "org.postgresql.Driver")
-        .option("dbtable", _source(name))
+        .option("dbtable", _source(name) if more else f"menzil.{name}")
     )
     for word in ("user", "password"):
         if parts.get(word):
             reader = reader.option(word, str(parts[word]))
-    columns = (*relation(name).columns, *relation(name).more)
+    columns = (*relation(name).columns, *(relation(name).more if more else ()))
     return reader.options(**options).load().select(*[F.col(each.name).cast(each.spark_type) for each in columns])
 
 
 def _source(name: str) -> str:
-    """The table; with what PostgreSQL works out for menzil's own source, so that both leave the same to it."""
     from menzil.spark.source.relations import relation
 
     more = "".join(f", {column.expression} as {column.name}" for column in relation(name).more)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,17 @@ from menzil.embedded import Embedded
 from menzil.install import migrate
 
 _numbers = itertools.count(1)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which directory took how long; divided by the number of test processes it is what the run waits for."""
+    spent: Counter[str] = Counter()
+    for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            spent["/".join(report.nodeid.split("/")[:2]).split("::")[0]] += report.duration
+    if sum(spent.values()) > 60:
+        told = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in spent.most_common())
+        terminalreporter.write_line(f"time in tests: {told}")
 
 
 @pytest.fixture(scope="session")

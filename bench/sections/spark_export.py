@@ -137,7 +137,7 @@ def the_same(spark: SparkSession, dsn: str, count: int, options: dict[str, str])
     from menzil.spark.jobs import export_rows
 
     def read(spark: SparkSession, dsn: str, name: str, **_: object) -> DataFrame:
-        return jdbc.table(spark, dsn, name, **(options if name == "archive" else {}))
+        return jdbc.table(spark, dsn, name, more=True, **(options if name == "archive" else {}))
 
     with mock.patch.object(export_rows, "read", read):
         return exported(spark, dsn, count)[0]

@@ -23,6 +23,7 @@ def test_every_event_of_a_large_table_finds_its_one_subscription_among_thousands
     from menzil.spark.jobs.fanout import fanout, plan_fanout
 
     with psycopg.connect(db, autocommit=True) as conn:
+        conn.execute("select menzil.set_setting('max_queue_size', '0')")
         conn.execute("select menzil.create_event_type('order')")
         conn.execute("select menzil.channel_set('e' || g) from generate_series(0, %s - 1) g", (ENDPOINTS,))
         # Two members each: one that a hundred others have too, one that is rare.

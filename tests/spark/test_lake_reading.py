@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import psycopg
 import pyarrow
 import pyarrow.dataset
@@ -20,7 +21,8 @@ from menzil.model.errors import UnknownNameError
 from menzil.spark import lake
 from menzil.spark.jobs.export import export
 from menzil.spark.lake.promote import Promoted, promoted
-from tests.spark.lake_history import DECEMBER, event_lines, fill, lines_in_lake
+from menzil.spark.source.relations import RELATIONS
+from tests.spark.lake_history import DECEMBER, event_lines, fill, in_database, lines_in_lake
 from tests.sql.queue import Queue
 
 SCHEMA = {
@@ -70,6 +72,13 @@ def queue(db: str) -> Iterator[Queue]:
         yield Queue(conn)
 
 
+def in_duckdb(place: Path) -> pyarrow.Table:
+    """As docs/reference/lake.md says it."""
+    files = f"read_parquet('{place}/data/**/*.parquet', hive_partitioning = true, union_by_name = true)"
+    with duckdb.connect(config={"threads": 1}) as conn:
+        return conn.sql(f"select * from {files}").to_arrow_table()
+
+
 @pytest.mark.slow
 def test_fields_become_columns_that_every_tool_reads_and_values_that_do_not_fit_are_null(
     spark: SparkSession, db: str, queue: Queue, tmp_path: Path
@@ -113,6 +122,7 @@ def test_fields_become_columns_that_every_tool_reads_and_values_that_do_not_fit_
         "menzil": lake.read(spark, tmp_path).toArrow(),
         "spark": spark.read.option("mergeSchema", True).parquet(str(tmp_path / "data")).toArrow(),
         "pyarrow": pyarrow.dataset.dataset(paths, schema=whole).to_table(),
+        "duckdb": in_duckdb(tmp_path),
     }
     for tool, table in frames.items():
         rows = sorted(table.to_pylist(), key=lambda row: row["id"])
@@ -125,6 +135,18 @@ def test_fields_become_columns_that_every_tool_reads_and_values_that_do_not_fit_
     rows = sorted(table.to_pylist(), key=lambda row: row["id"])
     assert [tuple(row[name] for name in columns) for row in rows] == expected
     assert lake.verify(tmp_path, db, spark=spark).problems == ()
+
+
+def test_duckdb_reads_every_value_with_nothing_of_ours(spark: SparkSession, db: str, tmp_path: Path) -> None:
+    fill(db)
+    export(spark, db, tmp_path)
+    names = [column.name for column in RELATIONS["archive"].columns]
+    found = {row["id"]: row for row in in_duckdb(tmp_path).to_pylist()}
+    expected = in_database(db)
+    assert found.keys() == expected.keys()
+    for number, message in expected.items():
+        assert {name: found[number][name] for name in names} == {name: message[name] for name in names}
+        assert [tuple(attempt.values()) for attempt in found[number]["attempts"]] == message["attempts"]
 
 
 @pytest.mark.slow
