@@ -137,7 +137,8 @@ def compile_all(lock: int) -> None:
     """
     from sysconfig import get_path
 
-    packages = get_path("purelib", vars={"base": str(ENV), "platbase": str(ENV)})
+    # Of a virtual environment: Debian's own Python names another place for itself.
+    packages = get_path("purelib", "venv", vars={"base": str(ENV), "platbase": str(ENV)})
     run([str(PYTHON), "-m", "compileall", "-qq", "-j", "0", packages, str(ROOT / "src")], lock)
 
 

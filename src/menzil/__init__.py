@@ -85,6 +85,10 @@ _LATER = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return globals().setdefault(name, getattr(import_module(_LATER[name]), name))

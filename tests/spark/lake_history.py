@@ -39,8 +39,8 @@ select g, case g %% 4 when 0 then 'failed' when 1 then 'expired' else 'completed
               '{"status": 99999999999, "duration_ms": -0.5}', '{}', null, '{"status": 2e2, "duration_ms": 1e400}',
               '{"duration_ms": -1e400}', '{"duration_ms": 1e-400}', '{"duration_ms": -1e-322}',
               '{"status": {"a": 1}, "duration_ms": null}', '[200]',
-              '{"status": null, "duration_ms": 0.0009999999999999999}'
-             ])[1 + g %% 13]::jsonb
+              '{"status": null, "duration_ms": 0.0009999999999999999}', '{"duration_ms": 2.47031e-324}'
+             ])[1 + g %% 14]::jsonb
   from generate_series(%(first)s::bigint, %(last)s::bigint) g
   cross join lateral (select '2024-12-31 23:59:59.999999+00'::timestamptz + (g %% 2) * interval '1 us' as at) t"""
 

@@ -18,6 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pyspark.sql import SparkSession
 
 from menzil.spark import lake
+from menzil.spark.jobs import export_rows
 from menzil.spark.jobs.export import export
 from menzil.spark.lake import LakeDamagedError, layout
 from menzil.spark.lake.manifest import Manifest
@@ -81,6 +82,29 @@ def test_the_lake_equals_the_archive_row_by_row_and_every_tool_can_read_it(
     for path in lake.files(tmp_path):
         about = pyarrow.parquet.ParquetFile(path).metadata
         assert about.row_group(0).column(0).compression == "ZSTD"
+
+
+@pytest.mark.usefixtures("small")
+def test_tries_that_are_too_many_to_be_sent_to_every_task_are_counted_where_they_are_read(
+    spark: SparkSession, db: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(db, 1, 12)
+    with psycopg.connect(db, autocommit=True) as conn:
+        assert export_rows.few(conn, DECEMBER, 2, 12)
+        # Deferrals of messages that are not exported now, but whose ids lie between: read all the same.
+        monkeypatch.setattr(export_rows, "BROADCAST", 20 * export_rows.AROUND)
+        assert export_rows.few(conn, DECEMBER, 2, 2)
+        conn.execute(
+            "insert into menzil.attempt (message_id, attempt, channel_id, outcome, leased_at, ended_at)"
+            " select 3, n, (select min(id) from menzil.channel), 'deferred', '2025-01-02Z', '2025-01-02Z'"
+            " from generate_series(100, 120) n"
+        )
+        assert not export_rows.few(conn, DECEMBER, 2, 12)
+        assert not export_rows.few(conn, DECEMBER, 3, 3)
+        conn.execute("delete from menzil.attempt where attempt >= 100")
+    monkeypatch.setattr(export_rows, "BROADCAST", 0)
+    export(spark, db, tmp_path)
+    assert in_lake(spark, tmp_path) == in_database(db)
 
 
 def test_a_second_run_exports_only_what_is_new_and_a_repeated_one_nothing(

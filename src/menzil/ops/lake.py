@@ -83,12 +83,19 @@ def event_log_fingerprint(
     return Op(_EVENTS, _bounds(start, until, created_from, created_until), _read_events)
 
 
-def failed_attempt_bytes(first: int, last: int) -> Op[int]:
-    """How long the errors of tries that did not succeed are, of messages with these ids."""
+def failed_attempt_bytes(first: int, last: int, since: datetime, around: int, most: int) -> Op[int]:
+    """About how much tries that did not succeed are, of messages with these ids: `around` bytes and their texts each.
+
+    Stops at `most` of them.
+    """
     text = """
-select coalesce(sum(octet_length(t.error)), 0) from menzil.attempts t
-where t.outcome <> 'completed' and t.message_id between %s::bigint and %s::bigint"""
-    return Op(text, (str(first), str(last)), op.integer)
+select count(*) * %s::bigint + coalesce(sum(s.length), 0)
+  from (select coalesce(octet_length(t.error), 0) + coalesce(octet_length(t.worker), 0) as length
+          from menzil.attempts t
+         where t.outcome <> 'completed' and t.message_id between %s::bigint and %s::bigint
+           and t.ended_at >= %s::timestamptz
+         limit %s::bigint) s"""
+    return Op(text, (str(around), str(first), str(last), since.isoformat(), str(most)), op.integer)
 
 
 def event_type_schema(name: str) -> Op[str | None]:

@@ -46,14 +46,22 @@ def read(
         return frame.where(where) if where else frame
     if not where:
         return reader.schema(found.chosen(columns)).load()
-    asked = _mentioned(where, found.ddl)
+    asked = _mentioned(where, [column.name for column in (*found.columns, *found.more)])
     more = [name for name in asked if name not in columns]
     return reader.schema(found.chosen([*columns, *more])).load().where(where).select(*columns)
 
 
 def ensure_source(spark: SparkSession) -> None:
     """Register the source where Spark did not find it by itself: a session that was there before the installation."""
-    from menzil.spark.source.datasource import MenzilDataSource
+    try:
+        from menzil.spark.source.datasource import MenzilDataSource
+    except ModuleNotFoundError as error:
+        import pyspark
+
+        raise UsageError(
+            f"PySpark {pyspark.__version__} knows no data sources written in Python.",
+            hint="menzil[spark] asks for the version it needs",
+        ) from error
 
     spark.dataSource.register(MenzilDataSource)
     if hasattr(spark, "_jsparkSession"):
@@ -61,8 +69,7 @@ def ensure_source(spark: SparkSession) -> None:
         spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 
-def _mentioned(where: str, ddl: str) -> list[str]:
+def _mentioned(where: str, names: Sequence[str]) -> list[str]:
     """The columns a condition may use. A name inside a text is one column too many, and never one too few."""
-    names = [column.split()[0] for column in ddl.split(", ")]
     words = {word.lower() for word in re.findall(r"\w+", where)}
     return [name for name in names if name in words]

@@ -55,12 +55,11 @@ def rows(
     messages = reduce(DataFrame.unionByName, [_messages(spark, dsn, month, part) for part in parts])
     none = F.array().cast(COLUMNS["attempts"])
     frame = messages.withColumn("failed", none)
-    number = sum(each.failed_attempt_count for each in archive)
-    if number:
+    if any(each.failed_attempt_count for each in archive):
         low = min(each.min_id for each in archive if each.min_id is not None)
         high = max(each.max_id for each in archive if each.max_id is not None)
         tries = _failed(spark, dsn, month, low, high)
-        frame = messages.join(F.broadcast(tries) if _few(conn, number, low, high) else tries, "id", "left")
+        frame = messages.join(F.broadcast(tries) if few(conn, month, low, high) else tries, "id", "left")
     success = F.expr(f"case when status = 'completed' then array({_SUCCESS}) else array() end")
     every = F.concat(F.coalesce("failed", none), success.cast(COLUMNS["attempts"]))
     columns = [F.col(name) for name in COLUMNS if name != "attempts"]
@@ -81,10 +80,10 @@ def _messages(spark: SparkSession, dsn: str, month: str, part: Part) -> DataFram
     return frame.where((F.col("created_at") >= _time(first)) & (F.col("created_at") < _time(end)))
 
 
-def _few(conn: psycopg.Connection[Any], number: int, low: int, high: int) -> bool:
-    if number * AROUND > BROADCAST:
-        return False
-    return number * AROUND + ask(conn, failed_attempt_bytes(low, high)) <= BROADCAST
+def few(conn: psycopg.Connection[Any], month: str, low: int, high: int) -> bool:
+    """Whether the tries that are read fit into what is sent to every task: of all messages with ids in between."""
+    most = BROADCAST // AROUND + 1
+    return ask(conn, failed_attempt_bytes(low, high, layout.month_start(month), AROUND, most)) <= BROADCAST
 
 
 def _failed(spark: SparkSession, dsn: str, month: str, low: int, high: int) -> DataFrame:

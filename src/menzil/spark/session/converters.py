@@ -20,10 +20,10 @@ def spare_pandas() -> None:
 
 
 def _is_scalar(_: object, value: Any) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.generic)
+    kind = getattr(sys.modules.get("numpy"), "generic", None)  # not there yet while another thread reads NumPy
+    return kind is not None and isinstance(value, kind)
 
 
 def _is_row(_: object, value: Any) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.ndarray) and value.ndim == 1
+    kind = getattr(sys.modules.get("numpy"), "ndarray", None)
+    return kind is not None and isinstance(value, kind) and value.ndim == 1

@@ -24,9 +24,9 @@ class Source:
         self._cursor = cursor
         self._batch_bytes = batch_bytes
 
-    def batches(self, query: str) -> Iterator[RecordBatch]:
-        """The result, never more than a few batches of it in memory."""
-        self._cursor.adbc_statement.set_options(**{_HINT: str(self._batch_bytes)})
+    def batches(self, query: str, share: float = 1.0) -> Iterator[RecordBatch]:
+        """The result, never more than a few batches of it in memory; `share` makes them smaller."""
+        self._cursor.adbc_statement.set_options(**{_HINT: str(int(self._batch_bytes * share))})
         self._cursor.execute(query)
         yield from self._cursor.fetch_record_batch()
 

@@ -64,7 +64,7 @@ class MenzilReader(DataSourceReader):
             probe = None if piece.oid is None else self.plan.probe(piece.source, piece.condition)
             packed = self.plan.packed(source.one(probe)) if probe else []
             query = partitions.select(self.plan.projection(packed), piece, task.conditions)
-            yield from self.plan.unpack(source.batches(query), packed)
+            yield from self.plan.unpack(source.batches(query, self.plan.share(packed)), packed)
             if piece.oid is not None:
                 source.must_still_have(piece.oid)
 

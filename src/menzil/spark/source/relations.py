@@ -33,7 +33,7 @@ _SPARK = {
 _CAST = {"jsonb": "text", "uuid": "text", "xid8": "text", "interval": "text"}
 # What no double can hold is an error in PostgreSQL; one odd number must not keep a month from being read.
 _DOUBLE = (
-    "case when abs({0}) between 2.4703e-324 and 1.7976931348623157e308 then {0} when abs({0}) > 1 "
+    "case when abs({0}) between 2.4704e-324 and 1.7976931348623157e308 then {0} when abs({0}) > 1 "
     "then sign({0}) * 1.7976931348623157e308 when {0} is not null then 0 end"
 )
 

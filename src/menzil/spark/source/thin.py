@@ -68,6 +68,10 @@ class Plan:
             parts.append(f'case when num_nonnulls({names}) > 0 then array[{texts}] end as "{PACKED}"')
         return ", ".join(parts)
 
+    def share(self, packed: Sequence[Column]) -> float:
+        """How much of the fields are left. Batches are cut by what is sent, and hold more when they are unpacked."""
+        return 1 - (len(packed) - 1) / len(self.columns) if packed else 1.0
+
     def unpack(self, batches: Iterator[RecordBatch], packed: Sequence[Column]) -> Iterator[RecordBatch]:
         """The batches as if each column had travelled for itself."""
         if not packed:
@@ -94,7 +98,7 @@ def _values(together: pyarrow.Array, number: int, column: Column) -> pyarrow.Arr
 
     kind = _TEXTS[column.type][1]
     if together.null_count == len(together):
-        return _nulls(len(together), kind)
+        return _nulls(kind, len(together))
     texts = pyarrow.compute.list_element(together, number)
     if kind == "bytes":
         values = [None if text is None else bytes.fromhex(text) for text in texts.to_pylist()]
@@ -102,11 +106,16 @@ def _values(together: pyarrow.Array, number: int, column: Column) -> pyarrow.Arr
     return texts.cast(pyarrow.int64()).cast(_arrow(kind)) if kind == "timestamp" else texts.cast(_arrow(kind))
 
 
-@cache
-def _nulls(count: int, kind: str) -> pyarrow.Array:
+def _nulls(kind: str, count: int) -> pyarrow.Array:
+    """So many NULLs: the beginning of the longest array that was needed so far."""
     import pyarrow
 
-    return pyarrow.nulls(count, _arrow(kind))
+    if kind not in _longest or len(_longest[kind]) < count:
+        _longest[kind] = pyarrow.nulls(count, _arrow(kind))
+    return _longest[kind].slice(0, count)
+
+
+_longest: dict[str, pyarrow.Array] = {}
 
 
 @cache

@@ -35,7 +35,7 @@ return menzil._hash64(concat_ws(chr(31),
   coalesce('=' || p_error, chr(30)), coalesce(p_status_code::text, chr(30)),
   -- The lake keeps durations as doubles: whole microseconds of the double, within what a bigint holds. What is too small
   -- for a double is nothing there and an error here.
-  coalesce(floor(case when abs(p_duration_ms) < 2.4703e-324 then 0 else greatest(least(p_duration_ms, 9e14), -9e14) end::float8 * 1000)::bigint::text,
+  coalesce(floor(case when abs(p_duration_ms) < 2.4704e-324 then 0 else greatest(least(p_duration_ms, 9e14), -9e14) end::float8 * 1000)::bigint::text,
            chr(30))));
 
 -- The month of a time that a message can have been created at, or a refusal.
