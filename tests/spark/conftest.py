@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
-from menzil.embedded import Embedded
-from tests.conftest import database
-from tests.spark.lake_history import fill
-from tests.spark.warm import there
+from tests.spark import warm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,18 +22,16 @@ SMALL = {
 }
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """One of the test processes has the classes archived that every JVM maps, while other tests go ahead."""
+    first = os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"
+    if first and not session.config.option.collectonly and any("tests/spark" in item.nodeid for item in session.items):
+        warm.begin()
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _warm(server: Embedded, _installed: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Classes that every JVM from here on maps, made once by whichever test process comes first."""
-    shared = tmp_path_factory.getbasetemp()
-    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
-    with (shared / "warm.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not there():
-            with database(server, "warm", _installed) as dsn:
-                fill(dsn, 1, 20)
-                command = [sys.executable, "-m", "tests.spark.warm", str(tmp_path_factory.mktemp("warm"))]
-                subprocess.run(command, env=os.environ | {"MENZIL_DSN": dsn}, timeout=300, check=True)
+def _warm() -> None:
+    warm.wait()
 
 
 @pytest.fixture(scope="session")

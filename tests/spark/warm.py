@@ -1,20 +1,31 @@
-"""Make the archive of Java's classes that later JVMs map: `python -m tests.spark.warm LAKE`, MENZIL_DSN set.
+"""Make the archive of Java's classes that later JVMs map: `python -m tests.spark.warm`.
 
 A fresh checkout has none, and every JVM of the tests, most of which are killed before they could leave one, would load
-its classes from jars. What runs here is a bit of everything, so that it is in there.
+its classes from jars. What runs here is a bit of everything, so that it is in there. It is made beside the first tests,
+long before those of Spark begin.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
+from menzil.embedded import Embedded
+from menzil.install import migrate
 from menzil.spark import lake
 from menzil.spark.jobs.export import export
 from menzil.spark.session import get_session
 from menzil.spark.session.java import find_java
 from menzil.spark.session.launch import command, end
+from tests.spark.lake_history import fill
+
+#: Held while it is made. An archive is that of the Spark of one environment.
+LOCK = Path(sys.prefix) / "warm.lock"
 
 
 def there() -> bool:
@@ -23,18 +34,50 @@ def there() -> bool:
     return not any(word.startswith(("-XX:ArchiveClassesAtExit=", "-XX:AOTMode=record")) for word in words)
 
 
-def main(place: str) -> None:
-    dsn = os.environ["MENZIL_DSN"]
+def begin() -> None:
+    """Have it made by a process of its own, unless it is there or somebody is at it."""
+    if there():
+        return
+    with LOCK.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        # The process inherits the lock, and lets go of it by ending.
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.spark.warm"],
+            pass_fds=(lock.fileno(),),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
+def wait() -> None:
+    """Until nobody is at it. Without an archive everything works, only later."""
+    with LOCK.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def main(place: Path) -> None:
+    os.nice(5)
+    place.chmod(0o755)
+    server = Embedded(place / "pg", durable=False).start()
+    migrate(server.dsn)
+    fill(server.dsn, 1, 20)
     spark = get_session("warm", "local[2]", quick=True)
-    export(spark, dsn, place)
-    assert lake.verify(place, dsn, spark=spark).ok
-    assert lake.read(spark, place).groupBy("status").count().collect()
+    export(spark, server.dsn, place / "lake")
+    assert lake.verify(place / "lake", server.dsn, spark=spark).ok
+    assert lake.read(spark, place / "lake").groupBy("status").count().collect()
     spark.stop()
     end()
+    server.close(wait=30)
     deadline = time.monotonic() + 60
     while not there() and time.monotonic() < deadline:  # adopted when nothing has written to it for a while
         time.sleep(0.5)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    with tempfile.TemporaryDirectory(prefix="mz-", ignore_cleanup_errors=True) as made:
+        main(Path(made))
