@@ -47,24 +47,19 @@ def table(spark: SparkSession, dsn: str, name: str, *, more: bool = False, **opt
     from menzil.spark.source.relations import relation
 
     parts = conninfo_to_dict(dsn)
+    added = relation(name).more if more else ()
+    extra = "".join(f", {column.expression} as {column.name}" for column in added)
     reader = (
         spark.read.format("jdbc")
         .option("url", f"jdbc:postgresql://{parts['host']}:{parts['port']}/{parts['dbname']}")
         .option("driver", "org.postgresql.Driver")
-        .option("dbtable", _source(name) if more else f"menzil.{name}")
+        .option("dbtable", f"(select *{extra} from menzil.{name}) as source" if extra else f"menzil.{name}")
     )
     for word in ("user", "password"):
         if parts.get(word):
             reader = reader.option(word, str(parts[word]))
-    columns = (*relation(name).columns, *(relation(name).more if more else ()))
+    columns = (*relation(name).columns, *added)
     return reader.options(**options).load().select(*[F.col(each.name).cast(each.spark_type) for each in columns])
-
-
-def _source(name: str) -> str:
-    from menzil.spark.source.relations import relation
-
-    more = "".join(f", {column.expression} as {column.name}" for column in relation(name).more)
-    return f"(select *{more} from menzil.{name}) as source" if more else f"menzil.{name}"
 
 
 def tuned(rows: int) -> dict[str, str]:

@@ -71,6 +71,15 @@ def test_a_session_is_there_before_pandas_is_read_and_arrays_of_numpy_still_go_t
     assert done.stdout.split("\n")[0] == "7 [1.5, 2.5] 2", done.stderr
 
 
+def test_a_pyspark_without_data_sources_gets_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    from menzil.spark.read import ensure_source
+
+    monkeypatch.delitem(sys.modules, "menzil.spark.source.datasource", raising=False)
+    monkeypatch.setitem(sys.modules, "pyspark.sql.datasource", None)
+    with pytest.raises(UsageError, match=r"^PySpark [\d.]+ knows no data sources written in Python\."):
+        ensure_source(None)  # type: ignore[arg-type]
+
+
 def test_a_thread_that_did_not_make_the_session_sends_with_it(spark: SparkSession, db: str) -> None:
     from menzil.spark.jobs.door import write
 

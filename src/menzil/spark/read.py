@@ -56,6 +56,8 @@ def ensure_source(spark: SparkSession) -> None:
     try:
         from menzil.spark.source.datasource import MenzilDataSource
     except ModuleNotFoundError as error:
+        if error.name != "pyspark.sql.datasource":
+            raise
         import pyspark
 
         raise UsageError(
