@@ -18,26 +18,34 @@ from bench.server import circumstances, serve
 from bench.session import L_CLIENTS, Session
 
 SECTIONS = (
-    "send", "batch", "drain", "depth", "held", "hot", "fair", "deliver", "wake", "memory",
+    "send", "batch", "drain",
+    "counts", "calls", "lanes", "lives",
+    "depth", "held", "hot", "fair", "deliver", "wake", "memory", "noop",
     "peer_send", "peer_batch", "peer_drain", "peer_latency", "peer_held",
     "spark_read",
     "spark_write",
     "spark_export",
 )  # fmt: skip
 PEERS = tuple(name for name in SECTIONS if name.startswith("peer_"))
+GROUPS = {
+    "peers": PEERS,
+    "engine": ("drain", "counts", "calls", "lanes", "lives", "hot", "noop", "deliver"),  # what stands beside 0.1.0
+}
 
 
 def arguments() -> argparse.Namespace:
     """What the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("section", nargs="*", help=f"some of: {', '.join(SECTIONS)}, or peers; all when none is named")
-    parser.add_argument("--quick", action="store_true", help="smaller and shorter, at most eight minutes")
+    parser.add_argument(
+        "section", nargs="*", help=f"some of: {', '.join(SECTIONS)}, or engine or peers; all when none is named"
+    )
+    parser.add_argument("--quick", action="store_true", help="smaller and shorter, some fifteen minutes")
     parser.add_argument("--dsn", help="a superuser's DSN; databases named menzil_bench_… are made and removed there")
     parser.add_argument(
         "--patience", type=float, metavar="SECONDS", help="how long to wait, in all, for a quiet machine (60; quick: 5)"
     )
     given = parser.parse_args()
-    given.section = [name for word in given.section for name in (PEERS if word == "peers" else (word,))]
+    given.section = [name for word in given.section for name in GROUPS.get(word, (word,))]
     for name in given.section:
         if name not in SECTIONS:
             parser.error(f"there is no section {name!r}; choose from {', '.join(SECTIONS)}")

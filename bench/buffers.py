@@ -16,7 +16,7 @@ _EXPLAIN = "explain (analyze, buffers, timing off, summary off, format json) "
 # A temporary table is not in shared buffers, so keeping the tokens costs nothing that is counted.
 _TAKEN = "create temporary table if not exists taken (id bigint, num_attempts bigint)"
 _DEQUEUE = "insert into pg_temp.taken select id, num_attempts from menzil.message_dequeue(%s, %s)"
-_SEND = "select menzil.send('c0', %s::jsonb)"
+_SEND = "select menzil.send(%s, %s::jsonb)"
 _COMPLETE = "select * from menzil.message_complete(%s::bigint[], %s::bigint[])"
 
 
@@ -42,7 +42,9 @@ def shared(conn: psycopg.Connection[Any], statement: str, params: tuple[Any, ...
     return int(root["Shared Hit Blocks"] + root["Shared Read Blocks"])
 
 
-def cost(conn: psycopg.Connection[Any], *, calls: int = 25, warm_up: int = 10, size: int = 100) -> Cost:
+def cost(
+    conn: psycopg.Connection[Any], *, calls: int = 25, warm_up: int = 10, size: int = 100, channel: str = "c0"
+) -> Cost:
     """What dequeue and complete cost per message in batches of `size`, on a backlog that is already there."""
     conn.execute(_TAKEN)
     dequeues: list[float] = []
@@ -60,5 +62,5 @@ def cost(conn: psycopg.Connection[Any], *, calls: int = 25, warm_up: int = 10, s
             completes.append(settled / len(tokens))
     if len(dequeues) < calls / 2:
         raise RuntimeError("There was not enough to dequeue.")
-    sends = [shared(conn, _SEND, (text(number),)) for number in range(warm_up + calls)]
+    sends = [shared(conn, _SEND, (channel, text(number))) for number in range(warm_up + calls)]
     return Cost(median(dequeues), median(completes), max(dequeues), median(sends[warm_up:]))

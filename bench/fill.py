@@ -62,13 +62,14 @@ def channels(conn: Conn, count: int, *, concurrency: int | None = None, interval
 
 
 def settle(conn: Conn) -> None:
-    """Let the janitors do now what the next dequeues would do little by little: the arrival log is empty afterwards."""
+    """Do at once what the next dequeues would do little by little: the log of sends is empty afterwards."""
+    old = conn.execute("select to_regclass('menzil.arrival') is not null").fetchone() == (True,)  # version 0.1.0
+    log = "menzil.arrival" if old else "menzil.line"
     for _ in range(10_000):
         conn.execute("select menzil.maintain()")
-        row = conn.execute("select count(*) from (select from menzil.arrival limit 1) a").fetchone()
-        if row == (0,):
+        if conn.execute(f"select exists (select from {log})").fetchone() == (False,):
             return
-    raise RuntimeError("The arrival log does not get empty.")
+    raise RuntimeError("The log of sends does not get empty.")
 
 
 def exactly(conn: Conn, channels: Sequence[str], count: int, bodies: Sequence[str] | None = None) -> None:

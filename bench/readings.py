@@ -34,6 +34,10 @@ class Series:
     def ratios(self) -> list[float]:
         return [one.rate / other.rate for one, other in zip(self.ours, self.base, strict=True)]
 
+    def by_cpu(self) -> float:
+        """The ratio by processor time, from the lowest reading of each side: what others do only adds to a reading."""
+        return min(each.cpu for each in self.base) / min(each.cpu for each in self.ours)
+
     def company(self, ours: str, base: str) -> dict[str, Sequence[float]]:
         """The plain rates, and the same ratio told by processor time, which a busy machine changes less."""
         cpu = [other.cpu / one.cpu for one, other in zip(self.ours, self.base, strict=True) if one.cpu]

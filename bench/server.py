@@ -1,6 +1,7 @@
 """The server that is measured: an embedded one on a real disk with fsync on, or the one behind --dsn.
 
-Every section works in databases of its own, made from a template with menzil installed.
+Every section works in databases of its own, made from a template with menzil installed; version 0.1.0 has a template of
+its own.
 """
 
 from __future__ import annotations
@@ -31,27 +32,26 @@ class Server:
     """A running server that makes databases."""
 
     def __init__(self, dsn: str, *, own: bool = False) -> None:
-        self._dsn = dsn
+        self.dsn = dsn
         self.own = own  # nobody else uses it: its settings may be changed
         self._numbers = itertools.count(1)
         self._made: list[str] = []
         with self._connected() as conn:
             self.version = conn.info.parameter_status("server_version") or ""
             self.settings = {name: conn.execute(f"show {name}").fetchone()[0] for name in SHOWN}  # type: ignore[index]
-        self._template = self._create("template1")
-        migrate(make_conninfo(dsn, dbname=self._template))
-        with connected(make_conninfo(dsn, dbname=self._template)) as conn:
-            conn.execute(bare.TABLE)
-            conn.execute("select menzil.set_setting('max_queue_size', '0')")
-            conn.execute("select menzil.channel_set(%s)", (CHANNEL,))
+        self._templates: dict[Path | None, str] = {}
+        self._template(None)
 
-    def database(self) -> str:
-        """The DSN of a fresh database: menzil with one channel and no size limit, and the bare table."""
-        return make_conninfo(self._dsn, dbname=self._create(self._template))
+    def database(self, root: Path | None = None) -> str:
+        """The DSN of a fresh database: menzil with one channel and no size limit, and the bare table.
+
+        `root` is the SQL of another version; without it the version beside this file is installed.
+        """
+        return make_conninfo(self.dsn, dbname=self._create(self._template(root)))
 
     def copy(self, dsn: str) -> str:
         """The DSN of a fresh database with all that is in another one made here, which nobody may be connected to."""
-        return make_conninfo(self._dsn, dbname=self._create(str(conninfo_to_dict(dsn)["dbname"])))
+        return make_conninfo(self.dsn, dbname=self._create(str(conninfo_to_dict(dsn)["dbname"])))
 
     def remove(self, dsn: str) -> None:
         """Give the disk back before the end."""
@@ -67,6 +67,19 @@ class Server:
                 conn.execute(f"drop database if exists {name} with (force)")
         self._made.clear()
 
+    def _template(self, root: Path | None) -> str:
+        """The database that others of this version are copied from."""
+        if root not in self._templates:
+            name = self._create("template1")
+            dsn = make_conninfo(self.dsn, dbname=name)
+            migrate(dsn, root=root)
+            with connected(dsn) as conn:
+                conn.execute(bare.TABLE)
+                conn.execute("select menzil.set_setting('max_queue_size', '0')")
+                conn.execute("select menzil.channel_set(%s)", (CHANNEL,))
+            self._templates[root] = name
+        return self._templates[root]
+
     def _create(self, template: str) -> str:
         name = f"{PREFIX}_{os.getpid()}_{next(self._numbers)}"
         with self._connected() as conn:
@@ -75,7 +88,7 @@ class Server:
         return name
 
     def _connected(self) -> psycopg.Connection[Any]:
-        return connected(self._dsn)
+        return connected(self.dsn)
 
 
 def connected(dsn: str) -> psycopg.Connection[Any]:

@@ -8,13 +8,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from bench import usage
-
-ROOT = Path(__file__).parents[1]
+from bench.before import ROOT, Before
 
 
 class Service:
@@ -27,13 +25,14 @@ class Service:
         app: str | None = None,
         processes: int = 1,
         environment: dict[str, str] | None = None,
+        before: Before | None = None,  # the worker of 0.1.0
     ) -> None:
         self._log = tempfile.TemporaryFile("w+b")  # noqa: SIM115  # closed by __exit__
         several = ["--processes", str(processes)] if processes > 1 else []
         command = [sys.executable, "-m", "menzil", "worker", *([app] if app else []), "--dsn", dsn, *several, *options]
-        self._process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=self._log, env=os.environ | (environment or {})
-        )
+        variables = os.environ | (before.environment if before else {}) | (environment or {})
+        place = before.tree if before else ROOT
+        self._process = subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=self._log, env=variables)
         self._processes = processes
         self.pid = self._process.pid
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import mean
 
 from bench import machine
+from bench.before import NAME, Before, NoHistoryError
 from bench.crew import Crew
 from bench.figures import Figure, Target, number
 from bench.loads import bare
@@ -17,6 +19,7 @@ from bench.readings import Reading
 from bench.server import Server
 
 L_CLIENTS = 4
+NEW, OLD = "menzil", NAME
 
 
 @dataclass
@@ -35,6 +38,7 @@ class Session:
     absent: dict[str, str] = field(default_factory=dict)  # peers that were left out, and why
     bases: dict[tuple[str, int], str] = field(default_factory=dict)  # by peer and messages: databases to be copied
     league: League = field(default_factory=League)
+    before: Before = field(default_factory=Before)  # version 0.1.0
 
     @property
     def repeats(self) -> int:
@@ -54,6 +58,15 @@ class Session:
         for repeat in range(self.repeats):
             self.patience -= machine.wait_for_quiet(self.patience)
             yield repeat
+
+    def versions(self) -> dict[str, Path | None]:
+        """The versions to compare, each with the root of its SQL: this one, and 0.1.0 where the git history has it."""
+        found: dict[str, Path | None] = {NEW: None}
+        try:
+            found[OLD] = self.before.sql
+        except NoHistoryError as error:
+            self.say(f"{error}: nothing is compared with it")
+        return found
 
     def life_cycle(self, dsn: str) -> Reading:
         """L, the calibration: rows per second through insert-100 and delete-100 on a bare table, by four clients."""

@@ -19,7 +19,7 @@ with menzil.Menzil(os.environ.get("MENZIL_DSN")) as mq, psycopg.connect(mq.dsn) 
     mq.send("billing", {"order": order}, ordering_key="ada", idempotency_key=f"order-{order}", conn=conn)
     conn.commit()
 
-    # This one never was.
+    # Rolled back: nothing is sent.
     conn.execute("insert into orders default values")
     mq.send("billing", {"order": "none"}, conn=conn)
     conn.rollback()

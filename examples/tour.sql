@@ -4,7 +4,7 @@ select menzil.channel_set('parcels', p_max_concurrency => 2);
 
 begin;
 select menzil.send('parcels', '{"to": "Konya"}');
-rollback;    -- it never was
+rollback;    -- Rolled back: nothing is sent.
 
 begin;
 select menzil.send('parcels', '{"to": "Bursa"}');

@@ -46,7 +46,7 @@ def run(session: Session, page: Page) -> None:
             stack.enter_context(Service(leg.dsn, app=app, environment=leg.arrivals.environment()))
         holder = stack.enter_context(psycopg.connect(legs["held"].dsn))
         holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        holder.execute("select count(*) from menzil.message")
+        holder.execute("select count(*) from menzil.channel")
         for number in range(slices):
             for name in legs if number % 2 else reversed(legs):
                 leg = legs[name]

@@ -18,7 +18,7 @@ from bench.server import connected
 _SIZES = """
 select c.relname, pg_table_size(c.oid), pg_indexes_size(c.oid) from pg_class c
 where c.relnamespace = 'menzil'::regnamespace and c.relkind = 'r'
-  and c.relname !~ '^(archive|attempt|event|dead_letter|used_key)'"""
+  and c.relname !~ '^(archive|attempt|event|dead_letter|done|returned|key$)'"""
 # Not those of autovacuum, which come and go.
 _CONNECTIONS = """
 select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend'"""

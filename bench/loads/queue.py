@@ -9,10 +9,12 @@ from bench.loads.connections import client, connect
 from bench.payloads import array_literal, numbers_literal, payload, text
 
 LEASE_MS = 30_000
+LONG_LEASE_MS = 600_000  # the last batch of a measurement stays leased: it must not come back in the next one
 
 _SEND = "select menzil.send(%s, %s::jsonb)"
 _SEND_BATCH = "select menzil.send_batch(%s, %s::jsonb[])"
 _DEQUEUE = "select id, num_attempts, payload from menzil.message_dequeue(%s, %s)"
+_NEXT = "select id, num_attempts, payload from menzil.message_next(%s::bigint[], %s::bigint[], %s, %s)"
 _COMPLETE = "select id, outcome from menzil.message_complete(%s::bigint[], %s::bigint[])"
 
 
@@ -57,6 +59,19 @@ def drain(dsn: str, size: int, **_: object) -> Step:
         if rows:
             tokens = numbers_literal([row[0] for row in rows]), numbers_literal([row[1] for row in rows])
             conn.execute(_COMPLETE, tokens, binary=True).fetchall()
+        return len(rows)
+
+    return step
+
+
+def drain_next(dsn: str, size: int, **_: object) -> Step:
+    """The same in one call: complete what the call before leased and lease the next messages."""
+    conn, last = connect(dsn), ("{}", "{}")
+
+    def step() -> int:
+        nonlocal last
+        rows = conn.execute(_NEXT, (*last, LONG_LEASE_MS, size), binary=True).fetchall()
+        last = numbers_literal([row[0] for row in rows]), numbers_literal([row[1] for row in rows])
         return len(rows)
 
     return step

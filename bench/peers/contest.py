@@ -66,10 +66,10 @@ class Contest:
         if (peer.name, count) not in bases:
             if count:
                 dsn = self.database(peer)
-                run([*peer.command(), "fill", str(count)], dsn)
+                run([*peer.command(), "fill", str(count)], dsn, before=peer.before)
             else:
-                dsn = server.database()
-                run([*peer.command(), "install"], dsn)
+                dsn = server.database(peer.before.sql if peer.before else None)
+                run([*peer.command(), "install"], dsn, before=peer.before)
             with connected(dsn) as conn:
                 conn.execute("vacuum analyze")  # nobody is to pay for what filling left to do
             bases[peer.name, count] = dsn
@@ -84,7 +84,9 @@ class Contest:
             conn.execute("checkpoint")  # nor for the one of somebody else
             server = usage.server_process(conn)
             before, times, children = usage.cpu(server), machine.times(), _children()
-            works = [threads.submit(run, command, dsn, hurried=way.hurried) for _ in range(way.processes)]
+            works = [
+                threads.submit(run, command, dsn, hurried=way.hurried, before=peer.before) for _ in range(way.processes)
+            ]
             told = [json.loads(lines[-1]) for lines in (work.result().strip().splitlines() for work in works) if lines]
             _wait_until_alone(conn)
             spent = usage.cpu(server) - before

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from psycopg.conninfo import conninfo_to_dict
 
-from bench.service import ROOT
+from bench.before import ROOT, Before
 
 _VARIABLES = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
 PATIENCE = 60.0
@@ -34,13 +34,20 @@ def environment(dsn: str, *, hurried: bool = False) -> dict[str, str]:
     return os.environ | found
 
 
-def run(command: Sequence[str], dsn: str, *, hurried: bool = False, patience: float = PATIENCE) -> str:
-    """Run a process to its end; what it wrote."""
+def run(
+    command: Sequence[str],
+    dsn: str,
+    *,
+    hurried: bool = False,
+    patience: float = PATIENCE,
+    before: Before | None = None,
+) -> str:
+    """Run a process to its end, from the files of 0.1.0 if they are given; what it wrote."""
     try:
         done = subprocess.run(
             command,
-            cwd=ROOT,
-            env=environment(dsn, hurried=hurried),
+            cwd=before.tree if before else ROOT,
+            env=environment(dsn, hurried=hurried) | (before.environment if before else {}),
             capture_output=True,
             text=True,
             timeout=patience,

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from bench.before import Before
 from bench.peers.home import Home
 
 OURS = "menzil"
@@ -35,6 +36,7 @@ class Peer:
     left: str  # SQL: how many messages are not ended
     ways: dict[str, Way] = field(default_factory=dict)
     awake: bool = True  # it has a worker that waits for messages
+    before: Before | None = None  # it is menzil 0.1.0
 
 
 def ways(

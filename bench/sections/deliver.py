@@ -1,18 +1,23 @@
-"""A backlog delivered over HTTP to a receiver on loopback by one and by several processes, against bare INSERTs."""
+"""A backlog delivered over HTTP to a receiver on loopback by one and by several processes, against bare INSERTs.
+
+The worker of 0.1.0 delivers the same backlog in turn, from its own files and in a database of its own.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from bench import fill, machine, usage
+from bench.before import Before
 from bench.loads import bare, post
 from bench.readings import Reading, Series
 from bench.receiver import Receiver
 from bench.server import connected
 from bench.service import Service
-from bench.session import L_CLIENTS, Session
+from bench.session import L_CLIENTS, NEW, OLD, Session
 
 MESSAGES = {False: 20_000, True: 2_000}
+BESIDE = {False: 20_000, True: 8_000}  # beside 0.1.0
 ENDPOINTS = ("hook-0", "hook-1", "hook-2", "hook-3")
 TUNED = ("--concurrency", "300", "--batch", "1000")
 
@@ -57,6 +62,8 @@ def run(session: Session) -> None:
     dsn = session.server.database()
     with Receiver() as receiver:
         prepare(dsn, receiver.url)
+        if OLD in session.versions():
+            beside(session, receiver)
         for repeat in session.repeat():
             for way in ways if repeat % 2 else reversed(ways):
                 if repeat % 2:
@@ -83,6 +90,30 @@ def run(session: Session) -> None:
         clients(session, receiver)
 
 
+def beside(session: Session, receiver: Receiver) -> None:
+    """One worker of each version in turn."""
+    series, way, count = Series(), WAYS[0], BESIDE[session.quick]
+    seen: dict[str, list[Delivery]] = {}
+    dsns = {name: session.server.database(root) for name, root in session.versions().items()}
+    for dsn in dsns.values():
+        prepare(dsn, receiver.url)
+    for repeat in session.repeat():
+        for name in dsns if repeat % 2 else reversed(dsns):
+            found = deliver(dsns[name], receiver, count, way, session.before if name == OLD else None)
+            seen.setdefault(name, []).append(found)
+            session.crew.foreign.append(found.others)
+            session.say(
+                f"{name}, {way.name}: {found.rate:,.0f} messages/s; per message {found.worker:.0f} µs worker, "
+                f"{found.server:.0f} µs server"
+            )
+    for new, old in zip(seen[NEW], seen[OLD], strict=True):
+        series.add(new.reading(), old.reading())
+    company = {**series.company("messages/s", "0.1.0/s"), "by the clock": series.ratios()}
+    company["median by CPU"] = company.pop("by CPU")
+    name = "HTTP deliveries by one worker / 0.1.0, by CPU of worker and server"
+    session.figure(name, [series.by_cpu()], at_least=1.1, beside=company)
+
+
 def prepare(dsn: str, url: str) -> None:
     """Endpoints that lead to the receiver, paused."""
     with connected(dsn) as conn:
@@ -91,7 +122,7 @@ def prepare(dsn: str, url: str) -> None:
             conn.execute("select menzil.create_endpoint(%s, 'http', jsonb_build_object('url', %s::text))", (name, url))
 
 
-def deliver(dsn: str, receiver: Receiver, count: int, way: Way) -> Delivery:
+def deliver(dsn: str, receiver: Receiver, count: int, way: Way, before: Before | None = None) -> Delivery:
     """Send while the endpoints are paused, start the worker, resume them, wait for the last request."""
     with connected(dsn) as conn:
         pause(conn, "pause")
@@ -99,7 +130,7 @@ def deliver(dsn: str, receiver: Receiver, count: int, way: Way) -> Delivery:
         conn.execute("checkpoint")
         receiver.begin()
         server = usage.server_process(conn)
-        with Service(dsn, *way.options, processes=way.processes) as worker:
+        with Service(dsn, *way.options, processes=way.processes, before=before) as worker:
             times, before = machine.times(), (worker.cpu(), usage.cpu(server), receiver.cpu())
             pause(conn, "resume")
             receiver.wait(count)

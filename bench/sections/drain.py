@@ -1,59 +1,102 @@
-"""Dequeue and complete in batches of 100 on a backlog, by one and two connections, with and without the archive."""
+"""Dequeue and complete on a backlog, with the disk, beside the life cycle L: in two calls and in one, beside 0.1.0."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from bench import fill
+from bench.crew import Step
 from bench.loads import bare, queue
 from bench.pace import Pace
 from bench.payloads import text
 from bench.readings import Reading, Series, between
 from bench.server import CHANNEL, connected
-from bench.session import Session
+from bench.session import NEW, OLD, Session
 
-SIZE = 100
-WITH, WITHOUT = "with archive", "without archive"
-TARGETS = {(WITH, 1): 0.55, (WITH, 2): 0.75, (WITHOUT, 1): 0.65, (WITHOUT, 2): 0.9}
-BARE = "bare DELETE … RETURNING"
-BY_CLIENT = "Menzil client, with archive"
+
+@dataclass(frozen=True)
+class Way:
+    """One way to drain. The target is a share of L by processor time."""
+
+    name: str
+    load: Callable[..., Step] = queue.drain
+    clients: int = 1
+    size: int = 100
+    target: float | None = None
+    version: str = NEW
+    archive: bool = True
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}, {self.size} at a time, {self.clients} connection{'s' if self.clients > 1 else ''}"
+
+
+TWO, NEXT = "two calls", "message_next"
+BARE = Way("bare DELETE … RETURNING", bare.take)
+BY_CLIENT = Way("Menzil client", queue.drain_by_client)
+WAYS = (
+    Way(TWO, target=0.7),
+    Way(NEXT, queue.drain_next, target=0.85),
+    Way(TWO, clients=2, target=0.6),
+    Way(NEXT, queue.drain_next, clients=2, target=0.75),
+    Way(TWO, size=500, target=1.3),
+    Way("0.1.0", version=OLD),
+    Way("0.1.0", clients=2, version=OLD),
+    BARE,
+    Way("two calls, without archive", archive=False),
+    BY_CLIENT,
+)
 
 
 def run(session: Session) -> None:
-    """Each repeat in a fresh database, L before and after each measurement."""
-    series = {key: Series() for key in (*TARGETS, (BY_CLIENT, 1), (BARE, 1))}
+    """Each repeat in fresh databases, L before and after each measurement."""
+    versions = session.versions()
+    ways = [way for way in (WAYS[:-2] if session.quick else WAYS) if way.version in versions]
+    series = {way: Series() for way in ways}
     for repeat in session.repeat():
-        dsn = session.server.database()
-        before = session.life_cycle(dsn)
-        order = list(series)
-        for key in order if repeat % 2 else reversed(order):
-            pace = measure(session, dsn, before, *key)
-            after = session.life_cycle(dsn)
+        dsns = {name: session.server.database(root) for name, root in versions.items()}
+        before = session.life_cycle(dsns[NEW])
+        for way in ways if repeat % 2 else reversed(ways):
+            pace = measure(session, dsns[way.version], before, way)
+            after = session.life_cycle(dsns[NEW])
             cycle = between(before, after)
-            series[key].add(pace.reading(), cycle)
+            series[way].add(pace.reading(), cycle)
             dry = ", ran dry" if pace.ran_dry else ""
-            session.say(f"{key[0]}, {key[1]} connections: {pace.rate:,.0f}/s, L {cycle.rate:,.0f}/s{dry}")
+            found = f"{pace.rate:,.0f}/s at {pace.reading().cpu:.1f} µs, L {cycle.rate:,.0f}/s at {cycle.cpu:.1f} µs"
+            session.say(f"{way.title}: {found}{dry}")
             before = after
-    for key, each in series.items():
-        name = f"drain / L, {key[0]}, {key[1]} connection{'s' if key[1] > 1 else ''}"
-        company = each.company("messages/s", "L")
-        if key[0] == BY_CLIENT:
-            del company["by CPU"]  # the server processes behind its pool are not seen
-        session.figure(name, each.ratios(), at_least=TARGETS.get(key), beside=company)
+        for dsn in dsns.values():
+            session.server.remove(dsn)
+    for way, each in series.items():
+        conclude(session, way, each)
 
 
-def measure(session: Session, dsn: str, cycle: Reading, what: str, clients: int) -> Pace:
+def conclude(session: Session, way: Way, each: Series) -> None:
+    """By processor time, which a busy machine changes less; by the clock beside it."""
+    company = {**each.company("messages/s", "L"), "by the clock": each.ratios()}
+    if way is BY_CLIENT:
+        del company["by CPU"], company["by the clock"]  # the server processes behind its pool are not seen
+        session.figure(f"drain / L, {way.title}, by the clock", each.ratios(), beside=company)
+        return
+    company["median by CPU"] = company.pop("by CPU")
+    session.figure(f"drain / L by CPU, {way.title}", [each.by_cpu()], at_least=way.target, beside=company)
+
+
+def measure(session: Session, dsn: str, cycle: Reading, way: Way) -> Pace:
     """One load on a backlog that lasts for it."""
-    enough = int(cycle.rate * session.seconds * 1.3)
+    enough = int(cycle.rate * session.seconds * (1.5 if way.size == 100 else 3))
     with connected(dsn) as conn:
-        if what == BARE:
+        if way is BARE:
             conn.execute("insert into bare (payload) select %s::jsonb from generate_series(1, %s)", (text(0), enough))
-            return session.crew.run(bare.take, dsn, session.seconds, workers=clients)
-        conn.execute("select menzil.set_setting('archive_completed', %s)", (str(what != WITHOUT).lower(),))
+            return session.crew.run(bare.take, dsn, session.seconds, workers=way.clients)
+        conn.execute("select menzil.set_setting('archive_completed', %s)", (str(way.archive).lower(),))
         top_up(conn, enough)
-    load = queue.drain_by_client if what == BY_CLIENT else queue.drain
-    return session.crew.run(load, dsn, session.seconds, workers=clients, size=SIZE)
+    return session.crew.run(way.load, dsn, session.seconds, workers=way.clients, size=way.size)
 
 
 def top_up(conn: fill.Conn, enough: int) -> None:
-    """Have at least so many messages waiting in one channel."""
-    waiting = conn.execute("select count(*) from menzil.ready").fetchone()
+    """Have at least so many messages waiting in one channel, and none of them in the log of sends."""
+    waiting = conn.execute("select count(*) from menzil.queue where status = 'pending'").fetchone()
     fill.backlog(conn, CHANNEL, max(0, enough - (waiting[0] if waiting else 0)))
+    fill.settle(conn)

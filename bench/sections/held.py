@@ -59,7 +59,7 @@ def run(session: Session) -> None:
             fill.channels(conn, CHANNELS)
     with psycopg.connect(held.dsn) as holder:
         holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        holder.execute("select count(*) from menzil.message")
+        holder.execute("select count(*) from menzil.channel")
         for number in range(slices):
             session.patience -= machine.wait_for_quiet(session.patience)
             if number == slices // 2:
@@ -86,6 +86,8 @@ def conclude(session: Session, free: Leg, held: Leg, cycles: list[float]) -> Non
     for name, series in (("churn, snapshot held / not held", whole), ("the same, last third of the run", late)):
         company: dict[str, Sequence[float]] = {**series.company("held/s", "not held/s"), "L": cycles}
         session.figure(name, series.ratios(), at_least=0.8, beside=company)
+    cpu = [other.cpu / one.cpu for one, other in zip(late.ours, late.base, strict=True)]
+    session.figure("the same by CPU, last third of the run", cpu, at_least=0.92)
     for leg in (free, held):
         flip(session, leg, cycles)
     fifth = max(1, len(free.slices) // 5)
@@ -109,7 +111,7 @@ def analyze(session: Session, leg: Leg) -> None:
     """Empty the queue, then let the planner believe that it always is."""
     with connected(leg.dsn) as conn:
         step = queue.drain(leg.dsn, SIZE)
-        while conn.execute("select exists (select from menzil.message)").fetchone() == (True,):
+        while conn.execute("select exists (select from menzil.queue)").fetchone() == (True,):
             step()
         for (table,) in conn.execute(_TABLES).fetchall():
             conn.execute(f"analyze {table}")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from bench import jdbc
+from bench import history, jdbc
 from bench.server import connected
 from bench.session import Session
 
@@ -28,22 +28,6 @@ DEFAULT = "the same job through JDBC, default settings"
 #: Steps of an export as it tells them, and what happens in them.
 STEPS = {"read": "hashing in PostgreSQL", "write": "reading and writing", "verify": "reading back"}
 
-# Ended messages as a webhook leaves them: most delivered at once, some after a failure.
-_FILL = """
-insert into menzil.archive (id, status, channel, endpoint_id, priority, num_attempts, retry_count, created_at,
-  first_leased_at, leased_at, ended_at, ended_xid, worker, payload, payload_hash, correlation_id, response)
-select g, 'completed', 'partner-' || g %% 20, 1, 0, case when g %% 10 = 0 then 2 else 1 end, 0, at, at, at,
-       at + interval '0.2 s', pg_current_xact_id(), 'worker-1',
-       jsonb_build_object('order', g, 'customer', md5(g::text), 'lines', jsonb_build_array(g %% 9, 'book')),
-       md5(g::text), gen_random_uuid(), '{"status": 200, "duration_ms": 12.5}'
-  from generate_series(1, %s::integer) g
-  cross join lateral (select '2025-03-01 00:00Z'::timestamptz + g * interval '1 s' as at) t"""
-
-_TRIES = """
-insert into menzil.attempt (message_id, attempt, channel_id, outcome, leased_at, ended_at, worker, error)
-select a.id, 1, (select min(c.id) from menzil.channel c), 'failed', a.created_at, a.created_at, 'worker-1', 'HTTP 503'
-  from menzil.archive a where a.num_attempts = 2"""
-
 
 def run(session: Session) -> None:
     """Copy and export in turn; the ratio is export's speed to that of the copy."""
@@ -53,11 +37,8 @@ def run(session: Session) -> None:
     dsn = session.server.database()
     with connected(dsn) as conn:
         session.say(f"fills the archive with {count:,} messages")
-        conn.execute("select menzil.channel_set('partner')")
-        conn.execute("select menzil._make_archive_month('2025-03-01 00:00Z')")
-        conn.execute(_FILL, (count,))
-        conn.execute(_TRIES)
-        conn.execute("vacuum analyze menzil.archive")
+        history.month(conn, "2025-03-01 00:00Z", 1, count, step="1 s", again=10)
+        history.rest(conn)
         # Through JDBC Spark fetches everything at once unless told otherwise: room for a million rows.
         memory = {"spark.driver.memory": "4g"}
         spark = get_session("bench export", "local[2]", conf=memory | jdbc.settings())
@@ -70,7 +51,7 @@ def run(session: Session) -> None:
             exported(spark, dsn, count)  # the JVM has compiled what it needs
             for repeat in session.repeat():
                 began = time.monotonic()
-                with conn.cursor().copy("copy (select * from menzil.archive) to stdout (format binary)") as copy:
+                with conn.cursor().copy("copy (select * from plain_archive) to stdout (format binary)") as copy:
                     size = sum(len(part) for part in copy)
                 copies.append(count / (time.monotonic() - began))
                 rate, files = exported(spark, dsn, count, steps)

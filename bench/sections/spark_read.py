@@ -1,4 +1,7 @@
-"""The archive into Spark, against two binary COPYs and against JDBC; and how soon a new session has a first result."""
+"""The archive into Spark, against two binary COPYs of the same rows in a plain table and against JDBC.
+
+Also: how soon a new session has a first result.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +13,14 @@ from collections.abc import Callable
 
 import psutil
 
-from bench import jdbc, usage
+from bench import history, jdbc, usage
 from bench.readings import Reading, Series
 from bench.server import connected
 from bench.session import Session
 
 ROWS = {False: 2_000_000, True: 200_000}
 _MONTHS = ("2025-03-01 00:00Z", "2025-04-01 00:00Z")
-_FILL = """
-insert into menzil.archive (id, status, channel, endpoint_id, priority, num_attempts, retry_count, created_at,
-  first_leased_at, leased_at, ended_at, ended_xid, worker, payload, payload_hash, correlation_id, response)
-select g, 'completed', 'partner-' || g %% 20, 1, 0, 1, 0, at, at, at, at + interval '0.2 s', pg_current_xact_id(),
-       'worker-1', jsonb_build_object('order', g, 'customer', md5(g::text), 'lines', jsonb_build_array(g %% 9, 'book')),
-       md5(g::text), gen_random_uuid(), '{"status": 200, "duration_ms": 12.5}'
-  from generate_series(1, %(half)s::integer) g
-  cross join lateral (select %(month)s::timestamptz + g * interval '1 ms' as at) t"""
-_COPY = """copy (select * from menzil.archive where created_at >= '{0}' and created_at < '{0}'::timestamptz + '1 month')
+_COPY = """copy (select * from plain_archive where created_at >= '{0}' and created_at < '{0}'::timestamptz + '1 month')
 to stdout (format binary)"""
 _FIRST = """
 from menzil.spark import get_session
@@ -44,10 +39,9 @@ def run(session: Session) -> None:
     dsn = session.server.database()
     with connected(dsn) as conn:
         session.say(f"fills the archive with {count:,} messages")
-        for month in _MONTHS:
-            conn.execute("select menzil._make_archive_month(%s)", (month,))
-            conn.execute(_FILL, {"half": count // 2, "month": month})
-        conn.execute("vacuum analyze menzil.archive")
+        for number, month in enumerate(_MONTHS):
+            history.month(conn, month, 1 + number * count // 2, count // 2)
+        history.rest(conn)
         reading(session, dsn, count, usage.server_process(conn))
 
 

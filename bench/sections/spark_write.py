@@ -25,11 +25,11 @@ TARGET = 0.6
 _STAGING = "create unlogged table bare_staging (n bigint, payload text)"
 _COPY = "copy bare_staging from stdin"
 _MESSAGES = """
-insert into menzil.message (id, channel_id, rank, due_at, created_at, payload)
-select s.n, c.id, 10, now(), now(), s.payload::jsonb from bare_staging s, menzil.channel c"""
-_READY = """
-insert into menzil.ready (channel_id, rank, due_at, id)
-select c.id, 10, now(), s.n from bare_staging s, menzil.channel c"""
+insert into menzil.message (id, channel_id, priority, created_at, payload)
+select s.n, c.id, 0, now(), s.payload::jsonb from bare_staging s, menzil.channel c"""
+_LINE = """
+insert into menzil.line (channel_id, rank, due_at, first_id, n)
+select c.id, 10, now(), 1, (select count(*) from bare_staging) from menzil.channel c"""
 
 
 def run(session: Session) -> None:
@@ -63,7 +63,7 @@ def compare(session: Session, spark: SparkSession, place: Path, rows: int) -> No
         session.say(f"Spark {wrote.rate:,.0f} rows/s, COPY and INSERT {copied.rate:,.0f} rows/s")
         for dsn in (ours, base):
             with connected(dsn) as conn:
-                assert conn.execute("select count(*) from menzil.ready").fetchone() == (rows,)
+                assert conn.execute("select count(*) from menzil.queue").fetchone() == (rows,)
     session.figure(
         f"Spark write of {rows:,} rows, exactly once / COPY + INSERT SELECT",
         series.ratios(),
@@ -103,5 +103,5 @@ def copy(dsn: str, lines: Path) -> None:
             while chunk := file.read(1 << 20):
                 into.write(chunk)
         conn.execute(_MESSAGES)
-        conn.execute(_READY)
+        conn.execute(_LINE)
         conn.execute("drop table bare_staging")

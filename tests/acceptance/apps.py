@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import signal
 import time
@@ -39,6 +40,19 @@ async def nothing(message: menzil.Message) -> None:
     pass
 
 
+_user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="unset")
+
+
+@app.handler("contexts")
+async def contexts(message: menzil.Message) -> None:
+    """Every second message sets a context variable; all trace what they found."""
+    trace(message, _user.get())
+    if message.id % 2:
+        _user.set("set")
+        await asyncio.sleep(0)
+        trace(message, _user.get())
+
+
 @app.handler("mixed")
 async def mixed(message: menzil.Message) -> menzil.Outcome | None:
     """Done at the first try, or at the second."""
@@ -60,6 +74,13 @@ async def rationed(message: menzil.Message) -> None:
     while _let_through >= int(GATE.read_text() or 0):
         await asyncio.sleep(0.01)
     _let_through += 1
+
+
+@app.handler("one_by_one", concurrency=1)
+async def one_by_one(message: menzil.Message) -> None:
+    """Take longer than a round trip."""
+    await asyncio.sleep(0.005)
+    trace(message)
 
 
 @app.handler("hold", concurrency=2, lease=2)
@@ -88,6 +109,14 @@ async def frozen(message: menzil.Message) -> None:
         time.sleep(0.001)
 
 
+@app.handler("still", concurrency=1)
+async def still(message: menzil.Message) -> None:
+    """The same under a long lease."""
+    trace(message)
+    while not GATE.exists():
+        time.sleep(0.001)
+
+
 @app.handler("poison", lease=1)
 async def poison(message: menzil.Message) -> None:
     trace(message)
@@ -110,6 +139,19 @@ def booking_in_a_thread(message: menzil.Message, conn: psycopg.Connection[Any]) 
     trace(message)
     if message.attempt == 1 and message.id % 3 == 0:
         die()
+
+
+@app.handler("ledger", transaction=True)
+async def ledger(message: menzil.Message, conn: psycopg.AsyncConnection[Any]) -> None:
+    """Write and read what the other messages of this handler write, too."""
+    await conn.execute("insert into effect select %s where (select count(*) from effect) >= 0", (message.id,))
+    trace(message)
+
+
+@app.handler("ledger_in_a_thread", transaction=True)
+def ledger_in_a_thread(message: menzil.Message, conn: psycopg.Connection[Any]) -> None:
+    conn.execute("insert into effect values (%s)", (message.id,))
+    trace(message)
 
 
 @app.handler("letters", lease=1)

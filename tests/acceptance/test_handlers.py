@@ -159,8 +159,8 @@ def test_a_lost_lease_rolls_back_what_the_handler_wrote(crew: Crew, app: menzil.
 
     def steal(message: menzil.Message) -> None:
         if message.attempt == 1:
-            crew.conn.execute("update menzil.lease set unlock_at = now() where id = %s", (message.id,))
-            crew.conn.execute("update menzil.lease_batch set unlock_at = now()")
+            over = "update menzil.lease set unlock_at = now(), watch_at = now() where %s = any (ids)"
+            assert crew.conn.execute(over, (message.id,)).rowcount == 1
             assert crew.ask("select menzil.recover_stale_messages()") == 1
 
     def handle(message: menzil.Message, conn: psycopg.Connection[Any]) -> None:

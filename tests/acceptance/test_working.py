@@ -1,21 +1,13 @@
-"""Workers at work: what they hold while they deliver, how they wake up, who sweeps, how much memory they take."""
+"""Workers at work: what they hold while they deliver, how they wake up, who does a job, how much memory they take."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
-from typing import Any, TypeVar
 
-import psycopg
 import pytest
 
-from menzil.maintain import JANITORS, Janitor, Rounds
-from menzil.ops.op import Op
-from menzil.ops.run import run_async
 from tests.acceptance.crew import Crew, until
-
-T = TypeVar("T")
 
 OURS = "from pg_stat_activity where application_name like 'menzil worker%' and datname = current_database()"
 
@@ -117,77 +109,54 @@ def test_memory_stays_flat(crew: Crew) -> None:
     assert deliver(20_000) - warm < 8
 
 
-class Beside:
-    """A connection of its own for one Rounds, and what was swept on it."""
-
-    def __init__(self, conn: psycopg.AsyncConnection[Any]) -> None:
-        self.conn = conn
-
-    async def run(self, op: Op[T]) -> T:
-        return await run_async(self.conn, op)
+def add_job(crew: Crew, name: str, body: str, every: str) -> None:
+    """A job of this test: a function in SQL, and its row."""
+    crew.conn.execute(f"create function public.{name}() returns bigint language sql as $$ {body} $$")  # type: ignore[arg-type]
+    job = "insert into menzil.job (name, call, every) values (%s, %s, %s::interval)"
+    crew.conn.execute(job, (name, f"public.{name}()", every))
 
 
-def test_each_round_of_a_janitor_is_done_by_one_worker(crew: Crew) -> None:
-    sweeps: list[str] = []
-
-    def janitor(worker: str) -> Janitor:
-        def sweep(limit: int) -> Op[int]:
-            sweeps.append(worker)
-            return Op("select 0", (), lambda rows: rows[0][0])
-
-        return Janitor("test", 3600, sweep)
-
-    async def both() -> None:
-        names = ("anna", "bert", "carl")
-        conns = [await psycopg.AsyncConnection.connect(crew.dsn, autocommit=True) for _ in names]
-        rounds = [
-            Rounds([janitor(name)], Beside(conn), name, lambda *_: None)
-            for name, conn in zip(names, conns, strict=True)
-        ]
-        for expected in (1, 2, 3):
-            await asyncio.gather(*(one.once() for one in rounds))
-            await asyncio.gather(*(one.once() for one in rounds))
-            assert len(sweeps) == expected
-            await conns[0].execute("update menzil.janitor set next_at = clock_timestamp() - interval '1 s'")
-        for conn in conns:
-            await conn.close()
-
-    asyncio.run(both())
-    assert crew.ask("select last_worker from menzil.janitor where name = 'test'") == sweeps[-1]
+def test_each_round_of_a_job_is_done_by_one_worker(crew: Crew) -> None:
+    crew.conn.execute("create table public.round (at timestamptz default clock_timestamp())")
+    # Long enough for the others to come by while a round is under way.
+    add_job(crew, "shared", "insert into public.round select from pg_sleep(1.5); select 7::bigint", "1 h")
+    crew.send("quick", "x")
+    workers = {name: crew.start("--name", name) for name in ("anna", "bert", "carl")}
+    for rounds in (1, 2, 3):
+        until(lambda: crew.ask("select last_count from menzil.jobs where name = 'shared'") == 7, "a round")
+        assert crew.ask("select count(*) from public.round") == rounds
+        assert crew.ask("select last_worker from menzil.jobs where name = 'shared'") in workers
+        crew.conn.execute("update menzil.job set next_at = clock_timestamp(), last_count = null where name = 'shared'")
+    until(lambda: crew.ask("select last_count from menzil.jobs where name = 'shared'") == 7, "the last round")
+    assert [worker.stop() for worker in workers.values()] == [0, 0, 0]
+    assert crew.ask("select count(*) from public.round") == 4
+    told = [line for worker in workers.values() for line in worker.lines if "job=shared count=7" in line]
+    assert len(told) == 4
 
 
-def test_a_sweep_that_fails_is_tried_with_less_and_stops_nobody(crew: Crew) -> None:
-    limits: list[int] = []
-
-    def sweep(limit: int) -> Op[int]:
-        limits.append(limit)
-        return Op("select 1 / (%s::integer / 4 * 0)", (str(limit),), lambda rows: rows[0][0])
-
-    told: list[tuple[str, int, str | None]] = []
-    fine = Janitor("fine", 3600, lambda limit: Op("select 3", (), lambda rows: rows[0][0]))
-
-    async def both() -> None:
-        conn = await psycopg.AsyncConnection.connect(crew.dsn, autocommit=True)
-        rounds = Rounds(
-            [Janitor("bad", 3600, sweep, limit=8), fine], Beside(conn), "anna", lambda *said: told.append(said)
-        )
-        await rounds.once()
-        await conn.close()
-
-    asyncio.run(both())
-    assert limits == [8, 4, 2, 1]
-    assert told == [("bad", 0, "division by zero"), ("fine", 3, None)]
-    assert crew.ask("select last_error from menzil.janitor where name = 'bad'") == "division by zero"
+def test_a_job_that_fails_says_so_and_stops_nothing_else(crew: Crew) -> None:
+    add_job(crew, "broken", "select 1 / (random() * 0)::bigint", "1 s")
+    ids = crew.send("quick", *range(10))
+    worker = crew.start()
+    worker.says("job_failed job=broken")
+    until(lambda: crew.completed("quick") == len(ids), "the messages")
+    fine = "select count(*) from menzil.jobs where name <> 'broken' and (last_count is null or last_error is not null)"
+    until(lambda: crew.ask(fine) == 0, "a round of every other job")
+    assert crew.ask("select last_error from menzil.jobs where name = 'broken'") == "22012: division by zero"
+    tried = crew.ask("select last_run_at from menzil.jobs where name = 'broken'")
+    until(lambda: crew.ask("select last_run_at > %s from menzil.jobs where name = 'broken'", tried), "the next try")
+    assert worker.stop() == 0
 
 
-def test_workers_sweep_and_say_so(crew: Crew) -> None:
+def test_workers_do_every_job(crew: Crew) -> None:
     crew.send("quick", "x")
     crew.conn.execute("select menzil.send_with_options('quick', '1', p_expires_at => now() + interval '1 ms')")
     crew.ask("select menzil.channel_pause('quick')::text")
     crew.start()
     until(lambda: crew.ask("select count(*) from menzil.archive where status = 'expired'") == 1, "the expiry")
-    swept = "select count(*) from menzil.janitor where last_count is not null and last_error is null"
-    until(lambda: crew.ask(swept) == len(JANITORS), "a round of every janitor")
+    waiting = "select count(*) from menzil.jobs where last_count is null or last_error is not null"
+    until(lambda: crew.ask(waiting) == 0, "a round of every job")
+    assert crew.ask("select count(*) from menzil.jobs") > 10
 
 
 def test_polling_alone_is_enough_behind_a_pooler_in_transaction_mode(crew: Crew, pooled: str) -> None:

@@ -12,7 +12,7 @@ _FUNCTIONS = r"""
 select p.proname, p.proargnames[1:p.pronargs], array(select format_type(t, null) from unnest(p.proargtypes) t),
        p.pronargs - p.pronargdefaults,
        array(select r from unnest(%s::text[]) r where has_function_privilege(r, p.oid, 'execute'))
-  from pg_proc p where p.pronamespace = 'menzil'::regnamespace and p.proname not like '\_%%'
+  from pg_proc p where p.pronamespace = 'menzil'::regnamespace and p.prokind = 'f' and p.proname not like '\_%%'
  order by p.proname, p.oid::regprocedure::text"""
 
 

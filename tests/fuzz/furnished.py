@@ -36,7 +36,7 @@ select menzil.message_fail(id, num_attempts, '[RETRYABLE] HTTP 503: no')
   from menzil.message_dequeue(600000, 1, array['hook']);
 select count(*) from menzil.message_dequeue(600000, 3, array['work', 'hook', 'narrow'], 'w1');
 select menzil.worker_hello('w1', 'host', 1, '0.1.0'), menzil.inbox_claim('w1', 'k');
-select menzil.janitor_claim('sweep', '1 minute', 'w1');
+select menzil.job_claim('w1');
 select menzil.bulk_open('bulk-1', 'rows');
 select menzil.channel_pause('paused'), menzil.channel_release('closed'), menzil.disable_endpoint('off');
 select menzil.send('tight', '{}'), menzil.channel_set('tight', p_max_size => 1);

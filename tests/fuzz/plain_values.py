@@ -173,6 +173,8 @@ MEANT_BY: dict[tuple[str, str], list[str]] = {
         "'5'",
         "'2048'",
     ],
+    ("archive_between", "p_from"): ["now() - interval '1 hour'", "'2026-01-01+00'", "'-infinity'", "null"],
+    ("archive_span", "p_from"): ["now() - interval '1 hour'", "'2026-01-01+00'", "'-infinity'", "null"],
     ("redrive_message", "p_dlq_id"): ["1", "2"],
     ("replay_message", "p_id"): ["9", "10", "11"],
 }

@@ -192,6 +192,43 @@ def test_a_batch_is_completed_with_one_answer_each(mq: menzil.Menzil) -> None:
     assert mq.complete_many([]) == []
 
 
+def test_a_loop_completes_each_batch_when_it_takes_the_next(mq: menzil.Menzil) -> None:
+    sent = mq.send_batch("billing", list(range(25)))
+    batch, late = mq.next(limit=10, channels="billing")
+    taken: list[menzil.Message] = []
+    while batch:
+        taken += batch
+        assert mq.status(batch[0].id).status == "processing"
+        batch, late = mq.next(batch, 10, channels="billing")
+        assert late == []
+    assert [message.id for message in taken] == sent
+    assert [message.payload for message in taken] == list(range(25))
+    assert {mq.status(id).status for id in sent} == {"completed"}
+
+
+def test_a_loop_hears_of_leases_it_lost(mq: menzil.Menzil) -> None:
+    sent = mq.send_batch("billing", [1, 2, 3])
+    batch, _ = mq.next(limit=2)
+    mq.complete(batch[0])
+    batch, late = mq.next(batch, 2)
+    assert [message.id for message in batch] == sent[2:]
+    assert late == [menzil.LeaseOutcome(sent[0], menzil.Settlement.UNKNOWN)]
+    batch, late = mq.next([menzil.Lease(batch[0].id, 7)])
+    assert (batch, [(one.id, one.ok) for one in late]) == ([], [(sent[2], False)])
+    assert mq.status(sent[2]).status == "processing"
+
+
+def test_a_loop_in_the_callers_transaction_is_undone_by_a_rollback(mq: menzil.Menzil, db: str) -> None:
+    sent = mq.send_batch("billing", [1, 2])
+    batch, _ = mq.next()
+    with psycopg.connect(db) as conn:
+        more, _ = mq.next(batch, conn=conn)
+        assert [message.id for message in more] == sent[1:]
+        conn.rollback()
+    assert mq.status(sent[0]).status == "processing"
+    assert [message.id for message in mq.next(batch)[0]] == sent[1:]
+
+
 def test_a_deferred_message_comes_back_with_its_state(mq: menzil.Menzil) -> None:
     mq.send("billing", "long work")
     mq.defer(take(mq), state=b"half\x00way")
@@ -388,7 +425,17 @@ def test_a_schedule_lives_from_create_to_drop(mq: menzil.Menzil) -> None:
     assert mq.cron_next("0 3 * * *", "Europe/Istanbul", after) == datetime(2026, 1, 2, 0, tzinfo=UTC)
 
 
-def test_settings_and_janitors_answer(mq: menzil.Menzil) -> None:
+def test_messages_leased_apart_are_settled_beside_each_other_in_open_transactions(mq: menzil.Menzil, db: str) -> None:
+    mq.send_batch("billing", [1, 2])
+    first, second = mq.dequeue(2, apart=True)
+    with psycopg.connect(db) as one, psycopg.connect(db, options="-c lock_timeout=3s") as other:
+        mq.complete(first, conn=one)
+        mq.defer(second, conn=other)  # waits for nothing that `one` holds
+        one.rollback()
+    assert (mq.status(first.id).status, mq.status(second.id).status) == ("processing", "pending")
+
+
+def test_settings_and_housekeeping_answer(mq: menzil.Menzil) -> None:
     mq.set_setting("max_payload_size", 2048)
     assert mq.setting("max_payload_size") == "2048"
     assert mq.mark_expired() == 0

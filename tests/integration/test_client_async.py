@@ -165,3 +165,18 @@ def test_a_database_that_does_not_fit_says_so(fresh_db: str) -> None:
                 await nowhere.send("billing", 1)
 
     asyncio.run(story())
+
+
+def test_a_loop_completes_each_batch_when_it_takes_the_next(db: str) -> None:
+    async def story(mq: menzil.AsyncMenzil) -> None:
+        sent = await mq.send_batch("billing", list(range(25)))
+        taken: list[int] = []
+        batch, late = await mq.next(limit=10)
+        while batch:
+            taken += [message.id for message in batch]
+            batch, late = await mq.next(batch, 10)
+            assert late == []
+        assert taken == sent
+        assert {(await mq.status(id)).status for id in sent} == {"completed"}
+
+    awaited(db, story)

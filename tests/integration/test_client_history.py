@@ -89,7 +89,7 @@ def test_a_rate_that_is_none_is_refused(mq: menzil.Menzil, db: str, rate: float)
         mq.replay_range(channel_id(db), now, now + timedelta(1), rate=rate)
 
 
-def test_janitors_of_history_answer(mq: menzil.Menzil) -> None:
+def test_housekeeping_of_history_answers(mq: menzil.Menzil) -> None:
     die(mq)
     assert mq.cleanup_dlq() == 0
     assert mq.cleanup_attempts(10) == 0

@@ -16,21 +16,28 @@ HOUR_MS = 3_600_000
 HOUR = timedelta(hours=1)
 
 _COLUMNS = {
-    "message": ["due_at", "scheduled_at", "expires_at", "next_retry_at", "first_leased_at"],
-    "ready": ["due_at", "expires_at"],
-    "scheduled": ["due_at", "expires_at"],
-    "lease": ["leased_at", "unlock_at"],
-    "lease_batch": ["unlock_at"],
-    "arrival": ["due_at"],
-    "lane": ["head_due", "low_due", "next_at"],
-    "used_key": ["until_at"],
+    "message": ["created_at", "scheduled_at", "expires_at"],
+    "line": ["due_at", "news_at", "wait_until"],
+    "aside": ["due_at", "news_at", "wait_until"],
+    "run": ["due_at", "last_due"],
+    "lane": ["head_due", "tail_due", "next_at"],
+    "lease": ["leased_at", "unlock_at", "watch_at"],
+    "done": ["leased_at", "ended_at"],
+    "returned": ["created_at", "place_at", "due_at", "first_leased_at"],
+    "scheduled": ["due_at", "place_at"],
+    "expiring": ["expires_at", "created_at"],
+    "key": ["created_at"],
+    "dead_letter": ["created_at", "failed_at"],
     "attempt": ["leased_at", "ended_at"],
 }
-_ARRAYS = {"arrival": ["due_ats"], "lane": ["early_due"], "gate": ["released_at"]}
+_ARRAYS = {"gate": ["released_at"]}
 _REGISTERS = ["withdrawn_at"]
+# Registers that say when something was last looked at: hours ago, so everything is looked at again.
+_LOOKS = ["swept_at", "deep_at", "turn_mark", "counted_at"]
 _EMPTIED = [
-    *("message", "ready", "scheduled", "key_queue", "lease", "lease_batch", "arrival", "lane", "gate", "used_key"),
-    *("size_change", "attempt", "dead_letter", "archive", "event", "endpoint_secret", "channel"),
+    *("message", "line", "aside", "look", "run", "lane", "lane_name", "rank_used", "lease", "done", "returned"),
+    *("scheduled", "key_queue", "expiring", "withdrawn", "key", "dead_letter", "gate", "size_change", "attempt"),
+    *("event", "endpoint_secret", "channel"),
 ]
 
 
@@ -49,13 +56,12 @@ def _shift() -> str:
         f"perform setval('menzil.{name}', greatest(0, last_value - p_hours * 3600000000)) from menzil.{name};\n"
         for name in _REGISTERS
     )
+    body += "".join(f"perform setval('menzil.{name}', 0);\n" for name in _LOOKS)
     return f"""
         create or replace function public.pass_hours(p_hours bigint) returns void language plpgsql as $$
         declare v_by interval := p_hours * interval '1 hour';
         begin
           {body}
-          -- The last look at everything is hours ago too.
-          perform setval('menzil.swept_at', 0);
         end $$"""
 
 
@@ -70,7 +76,7 @@ class Clock:
     def start(self) -> None:
         """Empties the queue and begins with hour zero."""
         self._conn.execute(";".join(f"delete from menzil.{table}" for table in _EMPTIED))
-        self._conn.execute("select setval('menzil.withdrawn_at', 0), setval('menzil.swept_at', 0)")
+        self._conn.execute("select " + ", ".join(f"setval('menzil.{name}', 0)" for name in (*_REGISTERS, *_LOOKS)))
         self._zero = self._conn.execute("select clock_timestamp()").fetchone()[0]
 
     def pass_hours(self, hours: int) -> None:
@@ -79,7 +85,7 @@ class Clock:
 
     def rest(self) -> None:
         """A moment passes: the next dequeue looks at everything again, not only at what is recent."""
-        self._conn.execute("select setval('menzil.swept_at', 0)")
+        self._conn.execute("select " + ", ".join(f"setval('menzil.{name}', 0)" for name in _LOOKS))
 
     def at(self, hour: int | None) -> datetime | None:
         """The moment on the database's clock at which this hour begins."""

@@ -40,6 +40,7 @@ class Row:
     content: bytes | None
     state: bytes | None
     retry_count: int
+    batch: int = 0
 
 
 class Engine:
@@ -67,13 +68,26 @@ class Engine:
         text = f"select {columns} from menzil.{_words(name, given, named)}"
         return self._guarded(text, *given, *named.values(), many=True)
 
-    def dequeue(self, hours: int, limit: int, channels: list[str] | None) -> list[Row]:
+    def dequeue(self, hours: int, limit: int, channels: list[str] | None, apart: bool = False) -> list[Row]:
         return [
             Row(*row)
             for row in self.run(
-                f"select {_ROW} from menzil.message_dequeue(%s, %s, %s)", hours * 3_600_000, limit, channels
+                f"select {_ROW}, batch from menzil.message_dequeue(%s, %s, %s, p_apart => %s)",
+                *(hours * 3_600_000, limit, channels, apart),
             )
         ]
+
+    def next(
+        self, tokens: list[tuple[int, int]], hours: int, limit: int, channels: list[str] | None
+    ) -> tuple[list[Row], dict[int, str]]:
+        """The messages that were leased, and the outcomes of tokens that could not be settled."""
+        ids, attempts = [number for number, _ in tokens], [attempt for _, attempt in tokens]
+        rows = self.run(
+            f"select outcome, {_ROW}, batch from menzil.message_next(%s::bigint[], %s::bigint[], %s, %s, %s)",
+            *(ids, attempts, hours * 3_600_000, limit, channels),
+        )
+        leased = [Row(*row) for outcome, *row in rows if outcome is None]
+        return leased, {row[0]: outcome for outcome, *row in rows if outcome is not None}
 
     def peek(self, channel: str, limit: int) -> list[Row]:
         return [Row(*row) for row in self.run(f"select {_ROW} from menzil.message_peek(%s, %s)", channel, limit)]

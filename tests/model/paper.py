@@ -35,7 +35,8 @@ class Channel:
 class Message:
     id: int
     channel: str
-    due: Time
+    due: Time  # when it may be leased
+    place: Time = (0, 0)  # its position among those that may be leased
     priority: int = 0
     payload: object = None
     content: bytes | None = None
@@ -49,6 +50,7 @@ class Message:
     state: bytes | None = None
     status: str = "pending"
     unlock: Time | None = None
+    batch: int = 0  # messages of one batch and attempt number share a lease
     holds_key: bool = False  # was leased and waits again: its ordering key stays blocked
     since: int = -1  # the dequeue at whose start it was first seen to be ready, for the order of turns
 
@@ -93,7 +95,7 @@ class Queue:
     # Sending
 
     def holder(self, channel: str, key: str | None) -> tuple[int, object] | None:
-        """Who has this idempotency key: a live message, or one that ended within the retention."""
+        """Who has this idempotency key: a live message, or one that was completed within the retention."""
         if key is None:
             return None
         for message in self.live.values():
@@ -116,12 +118,15 @@ class Queue:
         self.ended[message.id] = replace(message, status=status, unlock=None)
         self.news.add(message.id)
         self.heads = {key: head for key, head in self.heads.items() if head != message.id}
-        if message.idempotency_key is not None:
+        self.used.pop((message.channel, message.idempotency_key or ""), None)
+        if message.idempotency_key is not None and status == "completed":
             until = (self.hour + RETENTION, self.order)
             self.used[message.channel, message.idempotency_key] = (message.id, message.payload, until)
 
-    def wait_again(self, message: Message, due: Time) -> None:
+    def wait_again(self, message: Message, due: Time, place: Time | None = None) -> None:
+        """Until `due`; at the position that it had, or at a new one."""
         message.status, message.unlock, message.due, message.since = "pending", None, due, -1
+        message.place = message.place if place is None else place
         message.holds_key = message.ordering_key is not None
 
     def fail(self, message: Message, error: str, wait: int | None) -> str:
@@ -139,8 +144,14 @@ class Queue:
         self.wait_again(message, self.later(hours))
         return "retry"
 
+    def keep(self, message: Message, hours: int) -> None:
+        """A heartbeat keeps the whole lease: also messages of it that were not named."""
+        for other in self.live.values():
+            if (other.batch, other.attempts) == (message.batch, message.attempts) and other.unlock is not None:
+                other.unlock = max(other.unlock, self.later(hours))
+
     def recover(self) -> int:
-        """Leases that ran out: a failure, and due at once."""
+        """Leases that ran out: a failure, and due at once, at the position they had."""
         lost = [m for m in self.live.values() if m.unlock is not None and m.unlock <= self.now()]
         for message in lost:
             self.fail(message, "lost", 0)

@@ -99,7 +99,7 @@ class Sending:
             due = paper.now() if wait is None else (hour + wait, 0)
             paper.add(
                 Message(
-                    id=number, channel=options["channel"], due=due, priority=options.get("priority", 0),
+                    id=number, channel=options["channel"], due=due, place=due, priority=options.get("priority", 0),
                     payload=options.get("payload"), content=options.get("content"),
                     ordering_key=options.get("ordering_key"), idempotency_key=options.get("idempotency_key"),
                     scheduled=None if wait is None else hour + wait,

@@ -131,10 +131,25 @@ class Machine(RuleBasedStateMachine):
         limit=st.sampled_from([1, 1, 2, 3, 10]),
         lock=st.integers(1, 4),
         only=st.none() | st.lists(names, min_size=1, max_size=2),
+        apart=st.sampled_from([False, False, True]),
     )
-    def dequeue(self, limit: int, lock: int, only: list[str] | None) -> None:
+    def dequeue(self, limit: int, lock: int, only: list[str] | None, apart: bool) -> None:
         self.sound = False
-        self.play.dequeue(limit, lock, only)
+        self.play.dequeue(limit, lock, only, apart)
+
+    @rule(
+        chosen=st.lists(st.tuples(picks, st.sampled_from([0, 0, 0, 0, -1])), max_size=3),
+        all_of_one=st.booleans(),
+        limit=st.sampled_from([1, 1, 2, 4]),
+        only=st.none() | st.lists(names, min_size=1, max_size=2),
+    )
+    def next(self, chosen: list[tuple[int, int]], all_of_one: bool, limit: int, only: list[str] | None) -> None:
+        self.sound = False
+        tokens = self.tokens(chosen)
+        if all_of_one:  # a whole lease, as its consumer would settle it
+            flying = [m for m in self.play.paper.live.values() if m.status == "processing"]
+            tokens = [(m.id, m.attempts) for m in flying if m.batch == flying[0].batch]
+        self.play.next(tokens, limit, 3, only)
 
     @rule(limit=st.sampled_from([1, 2, 5]))
     def dequeue_anything(self, limit: int) -> None:

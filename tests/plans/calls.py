@@ -52,7 +52,19 @@ def consume(capture: Capture) -> None:
         capture.run(
             "select * from menzil.message_fail(%s::bigint[], %s::bigint[], %s::text[])", (ids, attempts, errors)
         )
-    capture.run("select * from menzil.message_dequeue(30000, 1)")
+    [(one,)] = capture.run("select id from menzil.message_dequeue(30000, 1)")
+    capture.run("select * from menzil.message_status(%s)", (one,))
+    ids, attempts = lease(capture, 3)
+    for _ in range(2):
+        rows = capture.run(
+            "select id, num_attempts from menzil.message_next(%s::bigint[], %s::bigint[], 30000, 3)"
+            " where outcome is null",
+            (ids, attempts),
+        )
+        assert rows, "there was nothing to lease"
+        ids, attempts = numbers_literal([row[0] for row in rows]), numbers_literal([row[1] for row in rows])
+    [(last,)] = capture.run("select menzil.send('c0', '1')")
+    assert capture.run("select menzil.message_cancel(%s)", (last,)) == [(True,)]
 
 
 def lose(capture: Capture) -> None:

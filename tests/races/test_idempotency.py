@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from tests.races.actor import Actor
+from tests.races.pause import Pause, pause_on
 from tests.races.stage import Stage
 
 ISOLATIONS = ["read committed", "repeatable read"]
@@ -62,35 +63,23 @@ def test_keys_belong_to_their_channel_and_do_not_wait_for_another_one(stage: Sta
 
 
 @pytest.fixture
-def paused(stage: Stage) -> tuple[Actor, Actor]:
-    """A sender that stops after it has looked for its key and before it inserts, and who lets it go by committing."""
-    stage.watcher.run("""
-        create function public.stop_here() returns trigger language plpgsql as $$
-        begin
-          if current_setting('application_name') = 'stops' then
-            perform pg_advisory_xact_lock(4711);
-          end if;
-          return new;
-        end $$;
-        create trigger stop_here before insert on menzil.message for each row execute function public.stop_here()""")
-    sender, gate = stage.hire(patient=True), stage.hire()
-    sender.run("set application_name = 'stops'")
-    gate.begin()
-    gate.run("select pg_advisory_xact_lock(4711)")
-    return sender, gate
+def paused(stage: Stage) -> tuple[Actor, Pause]:
+    """A sender that stops after it has looked for its key and before it takes it."""
+    sender = stage.hire(patient=True)
+    return sender, pause_on(stage, sender, "insert", "key")
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
 @pytest.mark.parametrize("way", ["send", "send_many"])
 def test_send_that_looked_before_its_key_came_and_went_makes_no_second_message(
-    stage: Stage, paused: tuple[Actor, Actor], isolation: str, way: str
+    stage: Stage, paused: tuple[Actor, Pause], isolation: str, way: str
 ):
-    sender, gate = paused
+    sender, pause = paused
     late = stage.start(keyed_in, sender, isolation, way)
-    stage.until_waiting(sender, for_whom=gate)
+    pause.reached()
     first = keyed(stage.watcher)
     stage.watcher.complete(stage.watcher.take(1))
-    gate.commit()
+    pause.open()
     assert answer(late, sender, isolation) in (first, None)
     assert stage.live() == 0
 
@@ -98,38 +87,71 @@ def test_send_that_looked_before_its_key_came_and_went_makes_no_second_message(
 @pytest.mark.parametrize("isolation", ISOLATIONS)
 @pytest.mark.parametrize("way", ["send", "send_many"])
 @pytest.mark.parametrize("end", ["complete", "cancel", "dead", "expire"])
-def test_send_that_meets_the_open_end_of_its_key_waits_and_gets_the_ended_message(
-    stage: Stage, paused: tuple[Actor, Actor], isolation: str, way: str, end: str
+def test_send_that_meets_the_open_end_of_its_key_gets_the_message_that_still_lives_and_does_not_wait(
+    stage: Stage, paused: tuple[Actor, Pause], isolation: str, way: str, end: str
 ):
-    sender, gate = paused
+    """As if it had come a moment earlier. After the end is committed only a completed message keeps its key."""
+    sender, pause = paused
     ender = stage.hire()
     late = stage.start(keyed_in, sender, isolation, way)
-    stage.until_waiting(sender, for_whom=gate)
+    pause.reached()
     first = keyed(stage.watcher)
     end_it(ender, first, end)
-    gate.commit()
-    stage.until_waiting(sender, for_whom=ender)
-    ender.commit()
+    pause.open()
     assert answer(late, sender, isolation) in (first, None)
+    ender.commit()
     assert stage.live() == 0
+    again = keyed(stage.watcher, way=way)
+    assert (again == first) is (end == "complete")
+    assert stage.live() == (0 if end == "complete" else 1)
 
 
 @pytest.mark.parametrize("way", ["send", "send_many"])
-def test_without_retention_a_send_that_meets_the_end_of_its_key_sends_anew(
-    stage: Stage, paused: tuple[Actor, Actor], way: str
+def test_without_retention_a_send_that_looked_before_its_key_came_and_went_sends_anew(
+    stage: Stage, paused: tuple[Actor, Pause], way: str
 ):
     stage.watcher.run("select menzil.set_setting('idempotency_retention', '0')")
-    sender, gate = paused
-    ender = stage.hire()
+    sender, pause = paused
     late = stage.start(keyed, sender, way=way)
-    stage.until_waiting(sender, for_whom=gate)
+    pause.reached()
     first = keyed(stage.watcher)
-    end_it(ender, first, "complete")
-    gate.commit()
-    stage.until_waiting(sender, for_whom=ender)
-    ender.commit()
+    stage.watcher.complete(stage.watcher.take(1))
+    pause.open()
     assert late.result() != first
-    assert [lease.id for lease in ender.take(1)] == [late.result()]
+    assert [lease.id for lease in stage.watcher.take(1)] == [late.result()]
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+def test_send_of_a_key_that_housekeeping_is_forgetting_waits_and_makes_one_message(stage: Stage, end: str):
+    first = keyed(stage.watcher)
+    stage.watcher.complete(stage.watcher.take(1))
+    forget(stage.watcher)
+    janitor, sender = stage.hire(), stage.hire(patient=True)
+    with janitor.open():
+        assert janitor.one("select menzil.cleanup_used_keys()") == 1
+        late = stage.start(keyed, sender)
+        stage.until_waiting(sender, for_whom=janitor)
+        janitor.run(end)
+    assert late.result() != first
+    assert keyed(stage.watcher) == late.result()
+    assert stage.live() == 1
+
+
+def test_housekeeping_leaves_a_key_that_an_open_send_takes_again(stage: Stage):
+    keyed(stage.watcher)
+    stage.watcher.complete(stage.watcher.take(1))
+    forget(stage.watcher)
+    janitor, sender = stage.hire(), stage.hire()
+    with sender.open():
+        again = keyed(sender)
+        assert janitor.one("select menzil.cleanup_used_keys()") == 0
+    assert keyed(stage.watcher) == again
+    assert stage.live() == 1
+
+
+def forget(actor: Actor) -> None:
+    """The retention of every key is over."""
+    actor.run("update menzil.done set ended_at = ended_at - interval '20 years'")
 
 
 def keyed_in(actor: Actor, isolation: str, way: str) -> int:
@@ -152,6 +174,7 @@ def end_it(ender: Actor, message: int, end: str) -> None:
     leases = ender.take(1) if end in ("complete", "dead") else []
     if end == "expire":
         ender.run("update menzil.message set expires_at = now()")
+        ender.run("insert into menzil.expiring select now(), id, created_at from menzil.message")
     ender.begin()
     if end == "complete":
         assert ender.complete(leases) == ["settled"]
@@ -260,7 +283,7 @@ def test_sender_of_two_used_keys_does_not_deadlock_with_the_settle_of_their_mess
 def test_key_used_again_after_its_retention_by_two_senders_makes_one_message(stage: Stage):
     first = keyed(stage.watcher)
     stage.watcher.complete(stage.watcher.take(1))
-    stage.watcher.run("update menzil.used_key set until_at = now()")
+    forget(stage.watcher)
     one, two = stage.hire(), stage.hire(patient=True)
     with one.open():
         second = keyed(one, 1)

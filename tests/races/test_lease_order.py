@@ -22,6 +22,6 @@ def test_whoever_waits_for_a_lease_holds_those_with_lower_ids_and_no_others(stag
         two.heartbeat([leases[2]])
         waiting = stage.start(getattr(one, verb), leases)
         stage.until_waiting(one)
-        free = [row[0] for row in watcher.run("select id from menzil.lease order by id for update skip locked")]
+        free = [row[0] for row in watcher.run("select lo_id from menzil.lease order by lo_id for update skip locked")]
     waiting.result()
     assert free == [lease.id for lease in leases[3:]]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+import psycopg
 import pytest
 
 from tests.races.actor import Actor
+from tests.races.pause import WAIT, Pause
 from tests.races.stage import DEADLINE, Stage, poll
 
 
@@ -196,3 +199,81 @@ def test_consumer_returns_soon_while_another_holds_the_gate_of_its_channel(stage
         assert [lease.channel for lease in two.take(1)] == ["b"]
         assert two.dequeue() == []
     assert len(two.take(1)) == 1
+
+
+def test_limit_that_is_being_set_while_a_lane_would_be_born_is_obeyed(stage: Stage):
+    """The lane is born under the lock of its gate: it is not born while the limit is not decided."""
+    operator, consumer = stage.hire(), stage.hire()
+    stage.watcher.send_batch("a", 5)
+    with operator.open():
+        operator.channel("a", max_concurrency=2)
+        other = stage.watcher.send("b")
+        assert [lease.id for lease in consumer.take(1)] == [other]
+        assert consumer.dequeue(5) == []
+    assert len(consumer.take(2)) == 2
+    assert stage.nothing_is_ready()
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+def test_limit_that_is_set_while_a_lane_is_being_born_waits_and_counts_what_was_leased(stage: Stage, end: str):
+    operator, consumer, other = stage.hire(patient=True), stage.hire(), stage.hire()
+    stage.watcher.send_batch("a", 6)
+    with consumer.open():
+        assert len(consumer.take(3)) == 3
+        limit = stage.start(operator.channel, "a", max_concurrency=4)
+        stage.until_waiting(operator, for_whom=consumer)
+        consumer.run(end)
+    limit.result()
+    room = 1 if end == "commit" else 4
+    assert len(other.take(room)) == room
+    assert stage.nothing_is_ready()
+
+
+SETS = {
+    "pause": "select menzil.channel_pause('a')",
+    "limit": "select menzil.channel_set('a', 1)",
+}
+
+
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+@pytest.mark.parametrize("what", SETS)
+def test_limit_that_is_set_in_a_snapshot_older_than_the_lane_fails(stage: Stage, what: str, isolation: str):
+    """The snapshot does not show the lane, so the lane would not be told to ask its gate."""
+    operator, consumer = stage.hire(), stage.hire()
+    operator.begin(isolation)
+    operator.run("select count(*) from menzil.channels")
+    stage.watcher.send("a")
+    leases = consumer.take(1)
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        operator.run(SETS[what])
+    operator.rollback()
+    operator.run(SETS[what])
+    stage.watcher.send_batch("a", 3)
+    assert stage.nothing_is_ready()
+    assert consumer.complete(leases) == ["settled"]
+
+
+@pytest.mark.parametrize("what", SETS)
+def test_limit_that_commits_between_the_snapshot_and_the_lock_of_a_birth_is_obeyed(stage: Stage, what: str):
+    """The consumer is stopped before it locks the gate. Its snapshot shows a channel without a limit."""
+    operator, consumer = stage.hire(), stage.hire(patient=True)
+    stage.watcher.run(f"""
+        create function public.stop_here() returns boolean language plpgsql as $$
+        begin {WAIT} return true; end $$""")
+    text = stage.watcher.one("select pg_get_functiondef('menzil._lock_lanes'::regproc)")
+    text, places = re.subn(
+        r"where (\w\.channel_id = u\.channel_id for update)", r"where public.stop_here() and \1", text
+    )
+    assert places == 1, "a gate is locked otherwise now"
+    stage.watcher.run(text)
+    pause = Pause(stage, consumer)
+    stage.watcher.send_batch("a", 3)
+    taking = stage.start(consumer.dequeue, 3)
+    pause.reached()
+    operator.run(SETS[what])
+    pause.open()
+    taken = taking.result()
+    stage.sweep()
+    taken += [lease for _ in range(3) for lease in consumer.dequeue(3)]
+    assert len(taken) == (1 if what == "limit" else 0)
+    assert stage.nothing_is_ready()

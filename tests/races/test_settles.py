@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import Future
+from typing import TypeVar
 
 import pytest
 
 from tests.races.actor import Actor, Lease
 from tests.races.stage import Stage, poll
+
+T = TypeVar("T")
 
 SETTLES = ["complete", "defer", "fail"]
 
@@ -106,8 +110,7 @@ def test_recovery_keeps_watching_a_lease_that_was_extended(stage: Stage):
         one.heartbeat(leases, lease=150)
         poll(
             lambda: (
-                not stage.watcher.run("select 1 from menzil.lease_batch where unlock_at <= now()")
-                or janitor.recover() == 0
+                not stage.watcher.run("select 1 from menzil.lease where watch_at <= now()") or janitor.recover() == 0
             ),
             "it was looked at",
         )
@@ -164,20 +167,65 @@ def test_batches_with_the_same_leases_in_opposite_order_do_not_deadlock(stage: S
 
 
 @pytest.mark.parametrize("settle", ["complete", "heartbeat"])
-def test_limit_that_counts_leases_does_not_deadlock_with_settles(stage: Stage, settle: str):
-    operator, consumer, third = stage.hire(patient=True), stage.hire(patient=True), stage.hire()
+def test_limit_that_counts_leases_waits_for_no_settle_and_counts_them(stage: Stage, settle: str):
+    operator, consumer, third = stage.hire(), stage.hire(), stage.hire()
     first, middle, last = backwards(stage, third, 3)
+    stage.watcher.send_batch("a", 5)
     with third.open():
         third.heartbeat([middle])
-        limit = stage.start(operator.channel, "a", max_concurrency=5)
-        stage.until_waiting(operator, for_whom=third)
-        other = stage.start(getattr(consumer, settle), [first, last])
-        poll(lambda: other.done() or stage.waits(consumer), "it waits or ends")
-    limit.result()
-    assert other.result() == ["settled"] * 2
-    left = 1 if settle == "complete" else 3
-    stage.sweep()
-    assert stage.watcher.one("select in_flight from menzil.channels where name = 'a'") == left
+        operator.channel("a", max_concurrency=5)
+        assert getattr(consumer, settle)([first, last]) == ["settled"] * 2
+    room = 4 if settle == "complete" else 2
+    assert len(consumer.take(room)) == room
+    assert stage.nothing_is_ready()
+    assert stage.watcher.one("select in_flight from menzil.channels where name = 'a'") == 5
+
+
+@pytest.mark.parametrize("verbs", [(a, b) for n, a in enumerate(SETTLES) for b in SETTLES[n:]], ids="-".join)
+def test_of_two_settles_of_one_token_at_the_same_moment_one_wins(stage: Stage, verbs: tuple[str, str]):
+    actors = [stage.hire(patient=True), stage.hire(patient=True)]
+    barrier = threading.Barrier(2)
+
+    def settle(actor: Actor, verb: str, leases: list[Lease]) -> list[str]:
+        barrier.wait()
+        return getattr(actor, verb)(leases)  # type: ignore[no-any-return]
+
+    for number in range(15):
+        stage.watcher.send_batch("a", 1 + number % 3)
+        leases = actors[0].take(1 + number % 3)
+        futures = [stage.start(settle, actor, verb, leases) for actor, verb in zip(actors, verbs, strict=True)]
+        for one, two in zip(*(future.result() for future in futures), strict=True):
+            assert sum(outcome in ("settled", "retry") for outcome in (one, two)) == 1
+        again = stage.watcher.dequeue(10)
+        stage.watcher.complete(again)
+        stage.watcher.run("select menzil.channel_purge('a')")
+    assert stage.live() == 0
+
+
+def test_heartbeat_and_recovery_at_the_same_moment_keep_the_lease_or_take_it_back(stage: Stage):
+    heart, janitor = stage.hire(patient=True), stage.hire(patient=True)
+    barrier = threading.Barrier(2)
+    seen: Counter[tuple[str, int]] = Counter()
+
+    def meet(act: Callable[[], T]) -> T:
+        barrier.wait()
+        return act()
+
+    for number in range(60):
+        # Both orders: who is at the barrier last has a little advantage.
+        stage.watcher.send("a")
+        [lease] = stage.watcher.take(1, lease=1)
+        stage.watcher.run("select pg_sleep_until(max(unlock_at)) from menzil.lease")
+        acts = [lambda: heart.heartbeat([lease])[0], janitor.recover]  # noqa: B023
+        futures = [stage.start(meet, act) for act in (acts if number % 2 else acts[::-1])]
+        results = [future.result() for future in futures]
+        beat, recovered = results if number % 2 else results[::-1]
+        assert (beat, recovered) in [("settled", 0), ("stale", 1)]
+        seen[beat, recovered] += 1
+        attempt = lease if beat == "settled" else stage.watcher.take(1)[0]
+        assert attempt.id == lease.id
+        assert stage.watcher.complete([attempt]) == ["settled"]
+    assert stage.live() == 0
 
 
 def test_eight_threads_that_settle_each_others_leases_settle_each_once(stage: Stage):

@@ -11,15 +11,16 @@ from pyspark.sql import SparkSession
 
 from menzil.spark import lake
 from menzil.spark.source.relations import RELATIONS
+from tests.spark import archiving
 
 DECEMBER, JANUARY = "2024-12", "2025-01"
 
+_COLUMNS = """id, status, channel, priority, num_attempts, retry_count, created_at, scheduled_at, expires_at,
+  first_leased_at, leased_at, ended_at, ended_xid, worker, payload, content, payload_hash, ordering_key,
+  idempotency_key, correlation_id, headers, metadata, last_error, state, redrive_of, replay_of, response"""
 _FILL = """
-insert into menzil.archive (id, status, channel, endpoint_id, priority, num_attempts, retry_count, created_at,
-  scheduled_at, expires_at, first_leased_at, leased_at, ended_at, ended_xid, worker, payload, content, payload_hash,
-  ordering_key, idempotency_key, correlation_id, headers, metadata, last_error, state, redrive_of, replay_of, response)
 select g, case g %% 4 when 0 then 'failed' when 1 then 'expired' else 'completed' end,
-       (array['partner', 'Über/ß=%%20 #1', '_hidden', 'x' || repeat('é', 199), '007'])[1 + g %% 5], 1 + g %% 5,
+       (array['partner', 'Über/ß=%%20 #1', '_hidden', 'x' || repeat('é', 199), '007'])[1 + g %% 5],
        g %% 11, 1 + g %% 4, g %% 4,
        at, case when g %% 3 = 0 then '0001-01-01 00:00:00.000001+00'::timestamptz end,
        case when g %% 3 = 1 then '9999-12-31 23:59:59.999999+00'::timestamptz end,
@@ -61,7 +62,7 @@ def fill(dsn: str, first: int = 1, last: int = 60) -> None:
         conn.execute(
             "select menzil._make_archive_month(m::timestamptz) from unnest('{2024-12-01Z, 2025-01-01Z}'::text[]) m"
         )
-        conn.execute(_FILL, {"first": first, "last": last})
+        archiving.archive(conn, _COLUMNS, _FILL, {"first": first, "last": last})
         conn.execute(_TRIES, {"first": first, "last": last})
 
 

@@ -6,23 +6,26 @@ from typing import Any
 
 import psycopg
 
+from tests.spark import archiving
+
 Conn = psycopg.Connection[Any]
 
-# Straight into the table: a month of history in a second. ended_xid is that of this transaction, as for real ends.
+# Sixty messages in a row end at the same moment, so those of the same fate end together. ended_xid is that of this
+# transaction, as for real ends.
+_COLUMNS = """id, status, channel, priority, num_attempts, retry_count, created_at, first_leased_at, leased_at,
+    ended_at, ended_xid, worker, payload, content, ordering_key, correlation_id, headers, last_error"""
 _ROWS = """
-insert into menzil.archive (id, status, channel, endpoint_id, priority, num_attempts, retry_count, created_at,
-    first_leased_at, leased_at, ended_at, ended_xid, worker, payload, content, ordering_key, correlation_id, headers,
-    last_error)
-select g, case when g % 10 = 0 then 'failed' else 'completed' end, 'c' || g % 5, 1 + g % 5, (g % 11)::smallint,
-       1 + g % 3, (g % 3)::integer, t.at, t.at + interval '1 s', t.at + interval '1 s',
-       t.at + interval '2 s' + g * interval '1 us', pg_current_xact_id(), 'w' || g % 2,
+select g, case when g % 10 = 0 then 'failed' else 'completed' end, 'c' || g % 5, (g % 11)::smallint,
+       1 + g % 3, (g % 3)::integer, t.at, t.ended_at - interval '1 s', t.ended_at - interval '1 s',
+       t.ended_at, pg_current_xact_id(), 'w' || g % 2,
        case when g % 7 > 0 then jsonb_build_object('n', g, 'text', 'körper ' || g) end,
        case when g % 7 = 0 then '\\x00ff'::bytea end,
-       case when g % 3 = 0 then 'k' || g % 4 end, case when g % 2 = 0 then gen_random_uuid() end, '{"a": "b"}',
+       case when g % 3 = 0 then 'k' || g % 4 end, case when g % 2 = 0 then gen_random_uuid() end, '{"a": "b"}'::jsonb,
        case when g % 10 = 0 then 'it''s 100%% \\ broken' end
   from generate_series(%(first)s::bigint, %(last)s::bigint) g
  cross join lateral (
-   select %(start)s::timestamptz + g %% %(months)s * interval '1 month' + g * interval '1 ms' as at) t
+   select %(start)s::timestamptz + g %% %(months)s * interval '1 month' + g * interval '1 ms' as at,
+          %(start)s::timestamptz + %(months)s * interval '1 month' + g / 60 * interval '1 s' as ended_at) t
 """.replace("g % ", "g %% ")
 
 START = "2026-01-03 00:00:00+00"
@@ -31,14 +34,22 @@ START = "2026-01-03 00:00:00+00"
 def archive(conn: Conn, count: int, months: int = 3, first: int = 1) -> None:
     """Archive messages first … first + count - 1, in turn in each of the months from January 2026."""
     make_months(conn, months)
-    conn.execute(_ROWS, {"first": first, "last": first + count - 1, "start": START, "months": months})
+    params = {"first": first, "last": first + count - 1, "start": START, "months": months}
+    archiving.archive(conn, _COLUMNS, _ROWS, params)
 
 
 def make_months(conn: Conn, months: int = 3) -> None:
-    """The partitions of January 2026 and the following."""
+    """The partitions of January 2026 and the following, and the channels."""
     query = "select menzil._make_archive_month(timestamptz '2026-01-01 00:00+00' + %s * interval '1 month')"
     for month in range(months):
         conn.execute(query, (month,))
+    missing = "not exists (select 1 from menzil.channels c where c.name = 'c' || g)"
+    conn.execute(f"select menzil.channel_set('c' || g) from generate_series(0, 4) g where {missing}".encode())
+
+
+def drop_january(conn: Conn) -> None:
+    """As the clean-up of old months does it."""
+    conn.execute("select menzil._drop_archive_month('2026-01-01+00', menzil._last_end('2026-01-01+00'))")
 
 
 def used(conn: Conn) -> None:

@@ -141,7 +141,10 @@ def test_command_tells_the_story_of_a_violation_and_exits_with_1(spark: SparkSes
         conn.execute("select menzil.send('orders', to_jsonb(g)) from generate_series(1, 3) g")
         taken = "select array_agg(id) as ids, array_agg(num_attempts) as tries from menzil.message_dequeue(60000, 3)"
         conn.execute(f"select menzil.message_complete(t.ids, t.tries) from ({taken}) t")
-        conn.execute("update menzil.archive set scheduled_at = leased_at + interval '1 s' where id = 2")
+        conn.execute(
+            "update menzil.message m set scheduled_at = a.leased_at + interval '1 s' from menzil.archive a "
+            "where a.id = m.id and m.id = 2"
+        )
     told = CliRunner().invoke(main, ["pipeline", "audit", "--dsn", db])
     assert told.exit_code == 1, told.output
     assert "3 ended (3 completed, 0 failed, 0 expired, 0 cancelled) and 0 live" in told.stdout

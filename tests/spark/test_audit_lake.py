@@ -22,11 +22,14 @@ SENT = 1000
 
 #: What is bent in the database before the second export, and the kinds that tell; the ids come back from SQL.
 PLANTS = {
-    "early": "update menzil.archive set scheduled_at = first_leased_at + interval '1 ms' where id = %s returning id",
-    "late": "update menzil.archive set expires_at = leased_at where id = %s returning id",
-    "outcome": "update menzil.archive set retry_count = retry_count + 1 where id = %s returning id",
-    "origin": "update menzil.archive set replay_of = id + 1 where id = %s returning id",
-    "attempts": "update menzil.archive set num_attempts = num_attempts + 1 where id = %s returning id",
+    "early": "update menzil.message m set scheduled_at = a.first_leased_at + interval '1 ms' from menzil.archive a"
+    " where a.id = m.id and m.id = %s returning m.id",
+    "late": "update menzil.message m set expires_at = a.leased_at from menzil.archive a"
+    " where a.id = m.id and m.id = %s returning m.id",
+    "outcome": """update menzil.returned set retry_count = retry_count + 1 where %s::bigint is not null and id = (
+      select max(id) from menzil.archive where status = 'completed' and retry_count > 0) returning id""",
+    "origin": "update menzil.message set replay_of = id + 1 where id = %s returning id",
+    "attempts": "update menzil.done set attempt = attempt + 1 where lo_id = %s and n = 1 returning lo_id",
 }
 PLAIN = """select id from menzil.archive
   where status = 'completed' and num_attempts = 1 and scheduled_at is null and expires_at is null

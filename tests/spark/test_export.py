@@ -7,8 +7,10 @@ import itertools
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pyarrow.dataset
@@ -198,7 +200,7 @@ def test_a_month_with_a_live_message_is_exported_but_not_dropped(spark: SparkSes
     fill(db, 1, 4)
     with psycopg.connect(db) as conn:
         conn.execute("select menzil.send('partner', '{}')")
-        conn.execute("update menzil.message set created_at = '2024-12-05 00:00+00'")
+        conn.execute("update menzil.message set created_at = '2024-12-05 00:00+00' where created_at > '2026-01-01'")
     report = export(spark, db, tmp_path, drop=True)
     assert {each.month: (each.is_open, each.drop) for each in report.months} == {
         DECEMBER: (True, None),
@@ -259,7 +261,7 @@ def test_until_is_exact_and_what_it_left_out_comes_later_once(spark: SparkSessio
     fill(db, 1, 6)
     with psycopg.connect(db) as conn:  # of December there are three: one of each day
         conn.execute(
-            "update menzil.archive set created_at = '2024-12-01Z'::timestamptz + id * interval '1 day' "
+            "update menzil.message set created_at = '2024-12-01Z'::timestamptz + id * interval '1 day' "
             "where created_at < '2025-01-01Z'"
         )
     edge = datetime.fromisoformat("2024-12-05T00:00:00Z")  # when message 4 was created
@@ -278,13 +280,20 @@ def test_until_is_exact_and_what_it_left_out_comes_later_once(spark: SparkSessio
     assert export(spark, db, tmp_path, drop=True).dropped == [DECEMBER, JANUARY]
 
 
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from nodes(child)
+
+
 def test_a_later_run_reads_what_is_new_and_nothing_else(db: str) -> None:
     fill(db, 1, 2000)
     with psycopg.connect(db) as conn:
         (start,) = conn.execute("select pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone()
     fill(db, 2001, 2010)
     with psycopg.connect(db, autocommit=True) as conn:
-        conn.execute("analyze menzil.archive")
+        conn.execute("analyze menzil.message")
+        conn.execute("analyze menzil.done")
         (snapshot,) = conn.execute("select pg_current_snapshot()::text").fetchone()
         month = "created_at >= '2024-12-01Z' and created_at < '2025-01-01Z'"
         with Survey(db) as survey:
@@ -293,10 +302,15 @@ def test_a_later_run_reads_what_is_new_and_nothing_else(db: str) -> None:
             conn.execute(f"set {name} = {value}")
         query = partitions.select("*", piece, [month])
         ((plan,),) = conn.execute(f"explain (analyze, format json) {query}").fetchone()
-    scan = plan["Plan"]["Plans"][0] if "Plans" in plan["Plan"] else plan["Plan"]
-    assert scan["Node Type"] == "Index Scan"
-    assert "ended_xid" in scan["Index Cond"]
-    assert (scan["Actual Rows"], scan.get("Rows Removed by Filter", 0)) == (5, 0)
+    ends = [node for node in nodes(plan["Plan"]) if node.get("Relation Name") == "done"]
+    assert [(node["Node Type"], node["Index Name"]) for node in ends] == [("Index Scan", "done_feed")] * 2
+    # Plain ends and the others are read apart: both parts look at the ten new ends, and each end belongs to one part.
+    assert [node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in ends] == [10, 10]
+    assert sum(node["Actual Rows"] for node in ends) == 10
+    read = [node for node in nodes(plan["Plan"]) if node.get("Relation Name", "").startswith("archive_")]
+    assert {node["Relation Name"] for node in read} == {"archive_2024_12"}
+    assert sum(node["Actual Loops"] for node in read) == 10, "one look for each end"
+    assert plan["Plan"]["Actual Rows"] == 5
 
 
 @pytest.mark.torture

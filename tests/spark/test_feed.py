@@ -185,10 +185,10 @@ def test_history_that_is_cleaned_up_unread_stops_the_reader(
     stock.archive(conn, 6, months=2)
     stream = Stream(spark, db, tmp_path)
     assert len(stream.run()) == 6
-    conn.execute("select menzil._drop_archive_month('2026-01-01+00')")
+    stock.drop_january(conn)
     assert stream.run() == []  # what it had read may go
     stock.archive(conn, 6, months=2, first=100)
-    conn.execute("select menzil._drop_archive_month('2026-01-01+00')")
+    stock.drop_january(conn)
     with pytest.raises(Exception, match="cleaned up") as caught:
         stream.run()
     told = str(explain(caught.value))

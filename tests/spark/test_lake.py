@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -216,14 +217,16 @@ def test_a_lake_of_a_thousand_steps_is_opened_with_few_reads(tmp_path: Path) -> 
 
 
 def test_ends_are_read_by_transaction_id_in_pieces_that_meet_and_only_of_the_archive() -> None:
-    leaf = partitions.Leaf(7, "archive_2025_01", "FOR VALUES FROM ('2025-01-01') TO ('2025-02-01')", 9)
-    pieces = list(partitions.of_ends(leaf, 5, "9", [("6", 60), ("8", 80)]))
-    assert all("ended_xid >= '5'::xid8 and ended_xid < '9'::xid8" in str(piece.condition) for piece in pieces)
-    places = [str(piece.condition).split("::xid8 and ", 2)[2:] for piece in pieces]
-    assert places == [
-        ["(ended_xid, id) <= ('6'::xid8, 60::bigint)"],
-        ["(ended_xid, id) > ('6'::xid8, 60::bigint) and (ended_xid, id) <= ('8'::xid8, 80::bigint)"],
-        ["(ended_xid, id) > ('8'::xid8, 80::bigint)"],
+    january, february = datetime(2025, 1, 1, tzinfo=UTC), datetime(2025, 2, 1, tzinfo=UTC)
+    month = partitions.Month(7, "archive_2025_01", january, february, 9, 5000, 6000, True)
+    pieces = list(partitions.of_ends(month, 5, "9", [("6", 60), ("8", 80)]))
+    whole = "ended_xid >= '5'::xid8 and ended_xid < '9'::xid8 and lo_id > 904 and lo_id <= 6000"
+    assert all(f"{month.condition} and {whole}" in str(piece.condition) for piece in pieces)
+    assert [str(piece.condition).split(whole)[1] for piece in pieces] == [
+        " and ended_xid <= '6'::xid8 and (ended_xid, id) <= ('6'::xid8, 60::bigint)",
+        " and ended_xid >= '6'::xid8 and (ended_xid, id) > ('6'::xid8, 60::bigint)"
+        " and ended_xid <= '8'::xid8 and (ended_xid, id) <= ('8'::xid8, 80::bigint)",
+        " and ended_xid >= '8'::xid8 and (ended_xid, id) > ('8'::xid8, 80::bigint)",
     ]
     assert ReadOptions.of({"dsn": "x", "endedFrom": "18446744073709551615"}).ended_from == 2**64 - 1
     with pytest.raises(UsageError, match="dlq has no ends"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
@@ -11,33 +13,41 @@ from hypothesis import strategies as st
 from menzil.model.errors import UsageError
 from menzil.spark.source import partitions, places
 from menzil.spark.source.options import ReadOptions, number
-from menzil.spark.source.partitions import Leaf, Piece
+from menzil.spark.source.partitions import Month, Piece
 
-MARCH = "FOR VALUES FROM ('2026-03-01 00:00:00+00') TO ('2026-04-01 00:00:00+00')"
+MARCH = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC))
 
 
-def blocks(piece: Piece, length: int) -> range:
-    """The blocks a piece covers, by its condition."""
-    words = (piece.condition or "").split(" and ")
-    first = [int(word.split("(")[1].split(",")[0]) for word in words if word.startswith("ctid >=")]
-    last = [int(word.split("(")[1].split(",")[0]) for word in words if word.startswith("ctid <")]
-    return range(*(first or [0]), *(last or [length]))
+def month(oid: int = 1, blocks: int = 1, first: int = 1, last: int = 9, together: bool = True) -> Month:
+    return Month(oid, f"archive_{oid}", *MARCH, blocks, first, last, together)
+
+
+def ids(piece: Piece) -> range:
+    """The ids a piece covers, by its condition."""
+    (first,) = re.findall(r"\bid >= (\d+)", piece.condition or "")
+    (end,) = re.findall(r"\bid < (\d+)", piece.condition or "")
+    return range(int(first), int(end))
 
 
 @given(
-    sizes=st.lists(st.integers(1, 100_000), min_size=1, max_size=6),
+    sizes=st.lists(
+        st.tuples(st.integers(0, 100_000), st.integers(1, 10**9), st.integers(1, 10**6)), min_size=1, max_size=6
+    ),
     wanted=st.none() | st.integers(1, 50),
+    few=st.booleans(),
 )
-def test_each_block_of_each_month_is_in_one_piece(sizes: list[int], wanted: int | None) -> None:
-    leaves = [Leaf(oid, f"archive_{oid}", MARCH, size) for oid, size in enumerate(sizes)]
-    pieces = list(partitions.of_leaves(leaves, wanted))
-    for leaf in leaves:
-        covered = [blocks(piece, leaf.blocks) for piece in pieces if piece.oid == leaf.oid]
-        assert covered[0].start == 0
-        assert covered[-1].stop == leaf.blocks
+def test_each_id_of_each_month_is_in_one_piece(
+    sizes: list[tuple[int, int, int]], wanted: int | None, few: bool
+) -> None:
+    months = [month(oid, blocks, first, first + more) for oid, (blocks, first, more) in enumerate(sizes)]
+    pieces = list(partitions.of_months(months, wanted, few))
+    for each in months:
+        covered = [ids(piece) for piece in pieces if piece.oid == each.oid]
+        assert covered[0].start == each.first
+        assert covered[-1].stop == each.last + 1
         assert all(one.stop == two.start for one, two in pairwise(covered))
     if wanted:
-        assert len(pieces) <= 2 * wanted + len(leaves)
+        assert len(pieces) <= 2 * wanted + len(months)
 
 
 @given(low=st.integers(-(2**40), 2**40), span=st.integers(0, 2**40), count=st.integers(1, 64))
@@ -51,13 +61,27 @@ def test_each_key_is_in_one_range(low: int, span: int, count: int) -> None:
     assert all(low < edge <= low + span for edge in starts)
 
 
-def test_a_month_is_read_through_the_archive_and_the_rest_by_its_name() -> None:
-    (month,) = partitions.of_leaves([Leaf(1, "archive_2026_03", MARCH, 1)], 1)
-    (rest,) = partitions.of_leaves([Leaf(2, "archive_default", "DEFAULT", 1)], 1)
-    assert month.source == "menzil.archive"
-    assert "created_at >= '2026-03-01 00:00:00+00'::timestamptz" in (month.condition or "")
-    assert (rest.source, rest.condition) == ('only menzil."archive_default"', None)
-    assert partitions.select("id", rest, ["a", "b"]) == 'select id from only menzil."archive_default" where (a) and (b)'
+def test_a_month_is_read_by_its_ends_as_they_came_or_by_its_messages_when_few_are_asked_for() -> None:
+    (batches,) = partitions.of_months([month(first=5000, last=6000)], 1)
+    (singles,) = partitions.of_months([month(together=False)], 1)
+    (few,) = partitions.of_months([month()], 1, few=True)
+    low, high = (f"'{at.isoformat()}'::timestamptz" for at in MARCH)
+    bounds = f"created_at >= {low} and created_at < {high}"
+    assert (batches.source, batches.settings) == ("menzil._ended", {})
+    assert batches.condition == f"{bounds} and id >= 5000 and id < 6001 and lo_id > 904 and lo_id < 6001"
+    assert (singles.source, singles.settings["enable_nestloop"]) == ("menzil._ended_singly", "off")
+    assert (few.source, few.condition) == ("menzil.archive", f"{bounds} and id >= 1 and id < 10")
+    assert partitions.select("id", few, ["a", "b"]).endswith("id < 10) and (a) and (b)")
+
+
+def test_a_run_of_the_feed_is_looked_for_in_the_months_of_its_ids() -> None:
+    april = Month(2, "archive_2", MARCH[1], datetime(2026, 5, 1, tzinfo=UTC), 1, 8, 20, True)
+    months = [month(first=1, last=9), april]
+    assert "'2026-03-01" in str(partitions.window(months, 3, 7))
+    assert "'2026-04-01" in str(partitions.window(months, 3, 7))
+    assert "'2026-05-01" in str(partitions.window(months, 9, 9))
+    assert "'2026-03-01" not in str(partitions.window(months, 10, 12))
+    assert partitions.window(months, 21, 30) is None
 
 
 def test_a_place_of_the_feed_survives_its_checkpoint() -> None:

@@ -113,7 +113,7 @@ def test_a_replay_shows_whom_it_reaches_and_how_long_it_takes(
     from menzil.spark.jobs.export import export
 
     stock.archive(conn, 60, months=1)
-    conn.execute("select menzil.channel_set('c1')")
+    conn.execute("select menzil.channel_release('c' || n) from unnest('{0, 2, 3, 4}'::integer[]) n")  # they are gone
     export(spark, user.dsn, tmp_path / "lake")
     words = ["pipeline", "replay", "--lake", str(tmp_path / "lake"), "--run-id", "r1", "--rate", "0.1"]
     assert "Hint: give --endpoint NAME, or --all" in user.fails(*words)

@@ -55,13 +55,14 @@ def test_columns_with_nothing_in_them_travel_together_and_one_alone_does_not(cou
 def test_a_read_whose_first_rows_say_nothing_of_the_later_ones_is_complete(spark: SparkSession, db: str) -> None:
     with psycopg.connect(db, autocommit=True) as conn:
         stock.archive(conn, 2 * thin.SAMPLE, months=1)
-        conn.execute("update menzil.archive set headers = null, state = null, redrive_of = null")
-        conn.execute("vacuum full menzil.archive")
-        late = "id > (select max(id) - 300 from menzil.archive)"
+        conn.execute("update menzil.message set headers = null")
+        conn.execute("vacuum full menzil.message")
+        late = "id > (select max(id) - 300 from menzil.archive) and id % 3 = 1"  # these came back once
         conn.execute(
-            "update menzil.archive set headers = jsonb_build_object('n', id), state = int8send(id),"
-            f" redrive_of = id - 1, scheduled_at = created_at where {late} and id % 3 = 0"
+            "update menzil.message set headers = jsonb_build_object('n', id), redrive_of = id - 1,"
+            f" scheduled_at = created_at where {late}"
         )
+        conn.execute(f"update menzil.returned set state = int8send(id) where {late}")
         row = conn.execute("select count(*), count(headers) from menzil.archive").fetchone()
     names = ["id", "headers", "state", "redrive_of", "scheduled_at", "ordering_key"]
     plan = Plan([(ARCHIVE.column(name), name) for name in names])

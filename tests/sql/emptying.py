@@ -30,11 +30,13 @@ begin
     select c.relname from pg_class c
      where c.relnamespace = 'menzil'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
        -- Written by the installer and by nobody else.
-       and c.relname not in ('migration', 'installed_code', 'installed_object', 'archive_month')
+       and c.relname not in ('migration', 'installed_code', 'installed_object', 'archive_month', 'hot_function', 'job')
      order by c.relname not in ('endpoint_secret', 'schedule_slot', 'subscription')   -- these refer to others
   loop
     execute format('delete from menzil.%I', v_row.relname);
   end loop;
+  update menzil.job set next_at = '-infinity', last_run_at = null, last_worker = null, last_count = null,
+    last_error = null, state = null;
   insert into menzil.setting_value default values;
   for v_row in
     select q.seqrelid::regclass as name, q.seqstart from pg_sequence q join pg_class c on c.oid = q.seqrelid

@@ -10,10 +10,11 @@ with r as (
   select c.* from pg_class c where c.relnamespace = 'menzil'::regnamespace and not c.relispartition
 )
 select 1, relname::text, 0, format('%s %s%s%s',
-         case relkind when 'p' then 'partitioned table' when 'v' then 'view' else 'table' end, relname,
+         case relkind when 'p' then 'partitioned table' when 'v' then 'view' when 'c' then 'type' else 'table' end,
+         relname,
          coalesce(' ' || pg_get_partkeydef(oid), ''),
          coalesce(' with (' || array_to_string(reloptions, ', ') || ')', ''))
-  from r where relkind in ('r', 'p', 'v')
+  from r where relkind in ('r', 'p', 'v', 'c')
 union all
 select 1, r.relname::text, a.attnum::integer, format('  %s %s%s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),
          case when a.attnotnull then ' not null' else '' end,
@@ -21,7 +22,7 @@ select 1, r.relname::text, a.attnum::integer, format('  %s %s%s%s%s', a.attname,
          coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), ''))
   from r join pg_attribute a on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
   left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
- where r.relkind in ('r', 'p', 'v')
+ where r.relkind in ('r', 'p', 'v', 'c')
 union all
 select 1, r.relname::text, 10000,
        format('partition %s of %s %s', c.relname, i.inhparent::regclass, pg_get_expr(c.relpartbound, c.oid))
@@ -41,8 +42,9 @@ union all
 select 5, r.relname::text, 0, pg_get_triggerdef(t.oid)
   from pg_trigger t join r on r.oid = t.tgrelid where not t.tgisinternal
 union all
-select 6, p.proname::text, 0, format('function %s(%s) returns %s', p.proname,
-         pg_get_function_arguments(p.oid), pg_get_function_result(p.oid))
+select 6, p.proname::text, 0, format('%s %s(%s)%s',
+         case p.prokind when 'p' then 'procedure' else 'function' end, p.proname,
+         pg_get_function_arguments(p.oid), ' returns ' || pg_get_function_result(p.oid))
   from pg_proc p where p.pronamespace = 'menzil'::regnamespace and p.proname not like '\_%'
 """
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
+
 import psycopg
 import pytest
 
-from tests.sql.background import waiting
 from tests.sql.clock import created_at
 from tests.sql.dying import die, events
 from tests.sql.queue import Queue
@@ -39,19 +40,15 @@ ENDS = ["2031-01-01", "2031-02-01", "2032-03-01", "2031-03-01", "2031-10-01"]
 @pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Etc/GMT+12"])
 @pytest.mark.parametrize("end", ENDS)
 def test_nothing_lands_in_the_default_partition_at_the_end_of_a_month(queue: Queue, end: str, zone: str) -> None:
-    """Messages are sent in the last moment of a month and in the first of the next, and end in either."""
+    """Bodies are written in the last moment of a month and in the first of the next, by sessions of any time zone."""
     queue.conn.execute(f"set timezone = '{zone}'")
-    for sent_at in ("- interval '1 microsecond'", "+ interval '0'"):
-        for ended_at in ("- interval '1 microsecond'", "+ interval '0'", "+ interval '40 days'"):
-            sent = queue.send()
-            at = queue.one(f"select (%s::timestamp at time zone 'UTC') {sent_at}", end)
-            created_at(queue.conn, sent, at)
-            assert queue.one("select menzil._withdraw(array[%s::bigint], true)", sent) == [sent]
-            then = queue.one(f"select (%s::timestamp at time zone 'UTC') {ended_at}", end)
-            queue.all("select menzil._end_messages(array[%s::bigint], 'cancelled', %s)", sent, then)
-            assert place(queue, sent) == queue.one(
-                """select to_char(%s at time zone 'UTC', '"menzil.archive"_YYYY_MM')""", at
-            )
+    last, first = queue.one("select u - interval '1 microsecond', u from (select %s::timestamptz as u) u", f"{end}+00")
+    assert queue.one("select menzil._ensure_archive_months(%s, 1)", last) == 2
+    for at in (last, first):
+        sent = queue.send()
+        queue.conn.execute("update menzil.message set created_at = %s where id = %s", [at, sent])
+        wanted = queue.one("""select to_char(%s at time zone 'UTC', '"menzil.archive"_YYYY_MM')""", at)
+        assert place(queue, sent) == wanted
     assert default_rows(queue) == 0
 
 
@@ -166,7 +163,7 @@ def test_a_month_in_which_a_live_message_was_sent_is_kept_until_it_ends(queue: Q
     assert queue.call("cleanup_old_archive_partitions") == 1
 
 
-def test_a_dropped_month_comes_back_for_a_late_end_and_goes_again(queue: Queue) -> None:
+def test_a_dropped_month_can_be_made_again_and_goes_again(queue: Queue) -> None:
     ended(queue, 8)
     assert queue.call("cleanup_old_archive_partitions") == 1
     late = ended(queue, 8)
@@ -197,28 +194,77 @@ def test_a_month_that_somebody_reads_is_dropped_next_time(queue: Queue, connect)
     assert queue.call("cleanup_old_archive_partitions") == 1
 
 
-def test_an_open_settle_or_reader_of_the_archive_keeps_everything_until_next_time(queue: Queue, connect) -> None:
+def test_an_open_send_or_reader_of_the_archive_keeps_everything_until_next_time(queue: Queue, connect) -> None:
+    ended(queue, 8)
+    slow = Queue(connect(autocommit=False))
+    for use in (lambda: slow.call("send", "work", {}), lambda: slow.all("select * from menzil.archive")):
+        use()
+        assert queue.call("cleanup_old_archive_partitions") == 0
+        slow.conn.commit()
+    assert queue.call("cleanup_old_archive_partitions") == 1
+
+
+def test_an_open_settle_is_kept_whether_a_month_goes_or_not(queue: Queue, connect) -> None:
     ended(queue, 8)
     queue.send()
     message = queue.lease()
     slow = Queue(connect(autocommit=False))
     slow.complete(message)
-    assert queue.call("cleanup_old_archive_partitions") == 0
+    dropped = queue.call("cleanup_old_archive_partitions")
     slow.conn.commit()
-    assert queue.call("cleanup_old_archive_partitions") == 1
+    assert dropped + queue.call("cleanup_old_archive_partitions") == 1
     assert queue.archived(message.id).status == "completed"
 
 
-def test_a_settle_that_meets_a_drop_waits_for_its_commit_and_is_kept(queue: Queue, connect) -> None:
+def test_a_settle_that_meets_a_drop_is_kept(queue: Queue, connect) -> None:
     ended(queue, 8)
     sent = queue.send()
     message = queue.lease()
     slow, other = Queue(connect(autocommit=False)), Queue(connect())
     assert slow.call("cleanup_old_archive_partitions") == 1
-    with waiting(other.conn, lambda: other.complete(message), queue.conn) as answer:
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(other.complete, message)  # waits for the commit, or not: PostgreSQL decides
+        wait([answer], 0.2)
         slow.conn.commit()
-    assert answer.result() == {sent: "settled"}
-    assert default_rows(queue) == 0
+        assert answer.result(5) == {sent: "settled"}
+    assert queue.archived(sent).status == "completed"
+
+
+def test_a_cleanup_that_is_left_open_is_the_only_thing_that_stops_senders(queue: Queue, connect) -> None:
+    """PostgreSQL drops a partition under a lock of the whole table; the transaction must be short, and the job's is."""
+    ended(queue, 8)
+    slow, other = Queue(connect(autocommit=False)), Queue(connect())
+    assert slow.call("cleanup_old_archive_partitions", 120) == 0  # nothing is old: nothing is locked
+    other.conn.execute("set lock_timeout = '1s'")
+    other.send()
+    slow.conn.rollback()
+    assert queue.call("job_run", "retention") == 1
+    assert queue.one("select last_error from menzil.jobs where name = 'retention'") is None
+
+
+def test_months_that_are_made_in_an_open_transaction_let_plain_messages_through(queue: Queue, connect) -> None:
+    queue.send()
+    queue.complete(queue.lease())
+    slow, other = Queue(connect(autocommit=False)), Queue(connect())
+    assert slow.call("maintain_archive_partitions", 8) == 5
+    other.conn.execute("set lock_timeout = '1s'")
+    sent = other.call("send", "work", {})
+    message = other.lease()
+    assert (message.id, other.complete(message)) == (sent, {sent: "settled"})
+    slow.conn.commit()
+
+
+def test_the_feed_is_told_where_a_dropped_month_ended(queue: Queue) -> None:
+    ended(queue, 9)
+    last = ended(queue, 8)
+    kept = ended(queue, 0)
+    xid = "select ended_xid::text from menzil.archive where id = %s"
+    place_of_last, place_of_kept = queue.one(xid, last), queue.one(xid, kept)
+    assert queue.call("cleanup_old_archive_partitions") == 2
+    drops = "select xid::text, row_id from menzil.feed_drop where feed = 'archive'"
+    assert queue.all(drops) == [(place_of_last, last)]
+    assert queue.call("feed_lost", "archive", place_of_last, last, 0) is None
+    assert int(place_of_kept) > int(place_of_last)
 
 
 def test_two_cleanups_at_the_same_time_do_not_meet(queue: Queue, connect) -> None:

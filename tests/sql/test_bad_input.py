@@ -138,8 +138,8 @@ def test_a_refusal_is_one_line_whatever_text_it_repeats(furnished: Queue, call: 
 @pytest.mark.parametrize(
     ("state", "call"),
     [
-        ("22023", "janitor_claim('sweep', '178000000 years')"),
-        ("22023", "janitor_claim('sweep', '-1 s')"),
+        ("42704", "job_run('sweep')"),
+        ("42704", "job_run(null)"),
         ("22023", "reap_bulk_sends('2562047788 hours')"),
         ("22023", "delivery_configs(array['off'], array[now(), now()])"),
         ("22023", "feed_advance('lake', 'archive', 'abc', 1)"),

@@ -9,6 +9,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from tests.sql.clock import pass_time
 from tests.sql.queue import Queue
 from tests.sql.staging import Bulk, bulk, row, stagings
 
@@ -17,7 +18,7 @@ CORRELATION = "6f1c7b2e-4c1d-4b8e-9b57-0d0c3e8a1f11"
 
 def everything(queue: Queue) -> list[Any]:
     """How many rows each place of a message has."""
-    places = ("message", "ready", "scheduled", "key_queue", "arrival", "size_change")
+    places = ("message", "line", "scheduled", "key_queue", "expiring", "key", "size_change")
     return [queue.one(f"select count(*) from menzil.{place}") for place in places]
 
 
@@ -127,7 +128,7 @@ def test_a_count_that_differs_from_what_is_there_sends_nothing(queue: Queue, cou
     send.stage("t", [row()] * 2)
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
         send.commit("t", counts=counts)
-    assert everything(queue) == [0] * 6
+    assert everything(queue) == [0] * 7
 
 
 def test_rows_that_are_numbered_twice_send_nothing(queue: Queue) -> None:
@@ -250,6 +251,53 @@ def test_a_key_that_is_held_with_the_same_payload_counts_and_is_not_created(queu
     ]  # fmt: skip
     assert len(queue.dequeue(10)) == 3
     assert stagings(queue) == []
+
+
+@pytest.mark.parametrize("end", ["cancelled", "failed", "completed long ago"])
+def test_a_key_that_no_message_holds_any_more_is_free_again(queue: Queue, end: str) -> None:
+    first = queue.send(payload={"a": 1}, idempotency_key="k")
+    if end == "cancelled":
+        queue.call("message_cancel", first)
+    elif end == "failed":
+        queue.fail(queue.lease(), "[PERMANENT] no")
+    else:
+        queue.complete(queue.lease())
+        pass_time(queue.conn, queue.one("select idempotency_retention + 1 from menzil.setting_value"))
+    rows = [row(payload={"a": 2}, idempotency_key=key) for key in ("k", "l", "k")]
+    assert bulk(queue, *rows) == (3, 2)
+    second = queue.one("select id from menzil.queue where idempotency_key = 'k'")
+    assert second != first
+    assert queue.send(payload={"a": 2}, idempotency_key="k") == second
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        queue.send(payload={"a": 1}, idempotency_key="k")
+
+
+def test_many_rows_of_several_lanes_are_leased_in_their_order_and_none_is_left(queue: Queue) -> None:
+    queue.call("channel_set", "other")
+    rows = [row(["work", "other"][n % 3 == 0], n, priority=5 if n % 7 == 0 else 0) for n in range(2000)]
+    assert bulk(queue, *rows) == (2000, 2000)
+    assert queue.one("select max(cardinality(ids)) <= 512 and count(*) < 20 from menzil.line")
+    found: list[Any] = []
+    while taken := queue.dequeue(300):
+        found += taken
+    assert sorted(message.payload for message in found) == list(range(2000))
+    for channel, priority in (("work", 0), ("work", 5), ("other", 0), ("other", 5)):
+        lane = [m.id for m in found if (m.channel, m.priority) == (channel, priority)]
+        assert lane == sorted(lane), (channel, priority)
+
+
+def test_rows_of_one_lane_are_told_in_one_line(queue: Queue) -> None:
+    assert bulk(queue, *[row(payload=n, priority=3) for n in range(700)]) == (700, 700)
+    (line,) = queue.all("select rank, first_id, n, flags, ids from menzil.line")
+    assert line == (7, 1, 700, 0, None)
+    assert [message.payload for message in queue.dequeue(700)] == list(range(700))
+
+
+def test_a_row_that_expires_ends_when_its_time_comes(queue: Queue) -> None:
+    assert bulk(queue, row(expires_at="2099-01-01Z"), row(expires_at="2001-01-01Z")) == (2, 2)
+    assert queue.call("mark_expired_messages") == 1
+    assert queue.archived(2).status == "expired"
+    assert [message.id for message in queue.dequeue(5)] == [1]
 
 
 @pytest.mark.parametrize("where", ["live", "ended", "batch"])

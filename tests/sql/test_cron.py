@@ -268,9 +268,9 @@ def test_macros_are_short_for_five_fields(conn: psycopg.Connection) -> None:
 def test_a_wrong_field_is_named(conn: psycopg.Connection) -> None:
     wrong = {
         "minute": ["60", "-1", "*/0", "*/60", "5/10", "1,,2", "5-1", "1-2-3", "1.5", "**", "*/"],
-        "hour": ["24", "MON", "1-x", "x"],
+        "hour": ["24", "MON", "1-x", "x", "3-SUN"],
         "day of month": ["0", "32", "L", "?", "15W"],
-        "month": ["0", "13", "JANUARY", "MON"],
+        "month": ["0", "13", "JANUARY", "MON", "3-SUN"],
         "weekday": ["8", "MON#2", "FRI-MON", "99999999999", "JAN"],
     }
     for place, (field, texts) in enumerate(wrong.items()):

@@ -26,6 +26,7 @@ COLUMNS = (
     "scheduled_at",
     "expires_at",
     "unlock_at",
+    "batch",
 )
 
 
@@ -166,6 +167,22 @@ def test_a_lease_is_committed_to_the_disk_whatever_the_session_says(queue: Queue
     assert queue.one("show synchronous_commit") == "off"
 
 
+@pytest.mark.parametrize("how", ["any channel", "one channel", "next"])
+def test_a_clock_that_was_set_back_keeps_no_message_waiting(queue: Queue, how: str) -> None:
+    """All that a busy lane and the registers noted lies an hour ahead then."""
+    queue.send_batch("work", 20)
+    queue.dequeue(5)
+    queue.conn.execute("update menzil.lane set next_at = next_at + interval '1 hour', v = v + 1")
+    queue.conn.execute("""
+        select setval(r.name, coalesce(pg_sequence_last_value(r.name), 0) + 3600000000)
+          from unnest('{menzil.swept_at, menzil.deep_at, menzil.turn_mark}'::regclass[]) r(name)""")
+    for _ in range(3):
+        if how == "next":
+            assert len(queue.rows("message_next", [], [], 60_000, 5)) == 5
+        else:
+            assert len(queue.dequeue(5, ["work"] if how == "one channel" else None)) == 5
+
+
 def test_attempts_only_grow(queue: Queue) -> None:
     queue.send()
     for attempt in range(1, 6):
@@ -193,3 +210,12 @@ def test_a_dequeue_that_is_not_full_visits_no_channel_over_and_over(queue: Queue
         before = queue.one(counted)  # what earlier transactions of this session did and have not reported yet
         assert len(queue.dequeue(1000)) == 600
         assert queue.one(counted) - before == 600  # each lane once; going round made two hundred each
+
+
+def test_a_lease_lasts_as_long_as_was_asked(queue: Queue) -> None:
+    """To the microsecond, whichever way the dequeue takes."""
+    queue.send_batch("work", 50)
+    for limit in (1, 5, 1, 5):
+        queue.dequeue(limit, lock_ms=60_000)
+        queue.send("work")
+    assert queue.all("select distinct unlock_at - leased_at from menzil.lease") == [(timedelta(seconds=60),)]

@@ -7,19 +7,47 @@ import pytest
 
 from menzil.ops.looking_messages import attempts
 from menzil.ops.run import run
+from tests.sql.clock import created_at
 from tests.sql.queue import Queue
-from tests.sql.test_archive_upkeep import created_at, ended, month, months
+from tests.sql.test_archive import months
+from tests.sql.test_archive_upkeep import month
 
-# Every column of the archive but created_at, which decides the partition, with another value of its type.
-OTHER = {
-    "id": "id + 1", "status": "'expired'", "channel": "channel || 'x'", "endpoint_id": "endpoint_id + 1",
-    "priority": "priority + 1", "num_attempts": "num_attempts + 1", "retry_count": "retry_count + 1",
-    "created_at": "created_at + interval '1 us'", "scheduled_at": "'9999-12-31 23:59:59.999999Z'",
-    "expires_at": "'0001-01-01Z'", "first_leased_at": "now()", "leased_at": "now()", "ended_at": "now()",
-    "ended_xid": "pg_current_xact_id()", "worker": "''", "payload": "'null'", "content": "''", "payload_hash": "''",
-    "ordering_key": "''", "idempotency_key": "''", "correlation_id": "gen_random_uuid()", "headers": "'{}'",
-    "metadata": "'{}'", "last_error": "''", "state": "''", "redrive_of": "1", "replay_of": "1", "response": "'{}'",
+# Every column of the archive with a change that gives it another value and leaves the other columns alone.
+MESSAGE = {
+    "id": "id + 1", "priority": "priority + 1", "created_at": "created_at + interval '1 us'",
+    "scheduled_at": "'9999-12-31 23:59:59.999999Z'", "expires_at": "'0001-01-01Z'", "payload": "'null'",
+    "content": "''", "payload_hash": "''", "ordering_key": "''", "idempotency_key": "''",
+    "correlation_id": "gen_random_uuid()", "headers": "'{}'", "metadata": "'{}'", "redrive_of": "1", "replay_of": "1",
 }  # fmt: skip
+DONE = {
+    "status": "status = 'expired'", "num_attempts": "attempt = attempt + 1",
+    "leased_at": "leased_at = now()", "ended_at": "ended_at = now()", "ended_xid": "ended_xid = pg_current_xact_id()",
+    "worker": "worker = ''", "response": "responses = array['{}'::jsonb]",
+}  # fmt: skip
+RETURNED = {
+    "retry_count": "retry_count = retry_count + 1", "first_leased_at": "first_leased_at = now()",
+    "last_error": "last_error = ''", "state": "state = ''",
+}  # fmt: skip
+OTHER = {
+    **{column: f"update menzil.message set {column} = {value}" for column, value in MESSAGE.items()},
+    "id": "update menzil.message set id = id + 1; update menzil.done set lo_id = lo_id + 1, hi_id = hi_id + 1;"
+    "update menzil.returned set id = id + 1",
+    **{column: f"update menzil.done set {change}" for column, change in DONE.items()},
+    **{column: f"update menzil.returned set {change}" for column, change in RETURNED.items()},
+    "channel": "update menzil.channel set name = name || 'x'",
+    "endpoint_id": "insert into menzil.channel (name, dropped_at) select name, now() from menzil.channel;"
+    "update menzil.message set channel_id = (select max(id) from menzil.channel)",
+}
+
+
+def ended(queue: Queue, back: int) -> int:
+    """A message of a month that has its partition, which was leased, came back and was cancelled."""
+    queue.all("select menzil._make_archive_month(menzil._month_of(now() - make_interval(months => %s)))", back)
+    sent = queue.send()
+    queue.fail(queue.lease())
+    created_at(queue.conn, sent, queue.one("select now() - make_interval(months => %s)", back))
+    queue.call("message_cancel", sent)
+    return sent
 
 
 def fingerprint(queue: Queue, back: int) -> tuple[int, object, int]:
@@ -41,11 +69,16 @@ def test_a_fingerprint_takes_every_column_into_account(queue: Queue) -> None:
     }
     assert columns == OTHER.keys()
     ended(queue, 3)
-    queue.conn.execute("update menzil.archive set payload = null")
+    queue.conn.execute("update menzil.message set payload = null")
     before = fingerprint(queue, 3)
-    for column, other in OTHER.items():
+    texts = "select " + ", ".join(f"{name}::text" for name in columns) + " from menzil.archive"
+    row = queue.one(texts)
+    for column, change in OTHER.items():
         with queue.conn.transaction(force_rollback=True):
-            queue.conn.execute(f"update menzil.archive set {column} = {other}")
+            for statement in change.split(";"):
+                queue.conn.execute(statement)
+            changed = queue.one(texts)
+            assert {name for name in columns if getattr(changed, name) != getattr(row, name)} == {column}
             assert fingerprint(queue, 3) != before, column
     assert fingerprint(queue, 3) == before
 
@@ -129,6 +162,30 @@ def test_an_open_month_stays(queue: Queue) -> None:
     open_months = {row.month: row.is_open for row in queue.rows("archive_months")}
     assert all(open_months.values())
     queue.call("message_cancel", alive)
+    assert drop(queue, 3, fingerprint(queue, 3)) == "dropped"
+
+
+def test_a_month_with_dead_letters_stays_until_they_are_gone(queue: Queue) -> None:
+    ended(queue, 3)
+    dead = queue.send()
+    queue.fail(queue.lease(), "[PERMANENT] no")
+    created_at(queue.conn, dead, queue.one("select now() - interval '3 months'"))
+    assert drop(queue, 3, fingerprint(queue, 3)) == "open"
+    queue.conn.execute("delete from menzil.dead_letter")
+    assert drop(queue, 3, fingerprint(queue, 3)) == "dropped"
+
+
+def test_a_month_whose_last_end_is_not_committed_stays(queue: Queue, connect) -> None:
+    ended(queue, 3)
+    alive = queue.send()
+    lease = queue.lease()
+    created_at(queue.conn, alive, queue.one("select now() - interval '3 months'"))
+    proof = fingerprint(queue, 3)
+    settling = connect(autocommit=False)
+    settling.execute("select menzil.message_complete(%s, %s)", [[lease.id], [lease.num_attempts]])
+    assert drop(queue, 3, proof) == "open"
+    settling.commit()
+    assert drop(queue, 3, proof) == "changed"
     assert drop(queue, 3, fingerprint(queue, 3)) == "dropped"
 
 

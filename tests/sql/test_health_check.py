@@ -10,7 +10,7 @@ from tests.sql.clock import pass_time
 from tests.sql.queue import Queue
 
 CHECKS = {
-    "schema_version", "backlog", "oldest_message", "workers", "leases", "janitors", "schedules", "circuits",
+    "schema_version", "backlog", "oldest_message", "workers", "leases", "places", "jobs", "schedules", "circuits",
     "dead_letters", "ordering_keys", "archive_default", "archive_partitions", "snapshots",
 }  # fmt: skip
 
@@ -86,17 +86,69 @@ def test_a_lease_that_nobody_takes_back(queue: Queue) -> None:
     assert queue.status(message.id).status == "pending"
 
 
-def test_a_janitor_that_failed_or_fell_silent(queue: Queue) -> None:
-    assert queue.one("select menzil.janitor_claim('expiry', interval '1 s', 'w')") is True
-    queue.call("janitor_done", "expiry", 3)
+def test_a_job_that_failed_or_fell_silent(queue: Queue) -> None:
+    queue.conn.execute("call menzil.run_jobs('w')")
     assert complaints(queue) == {}
-    queue.call("janitor_done", "expiry", 0, "It tripped.")
-    assert complaints(queue) == {"janitors": "warning"}
-    assert "It tripped." in health(queue)["janitors"].detail
-    queue.call("janitor_done", "expiry", 3)
-    queue.conn.execute("update menzil.janitor set next_at = clock_timestamp() - interval '11 minutes'")
-    assert complaints(queue) == {"janitors": "warning"}
-    assert "'expiry'" in health(queue)["janitors"].detail
+    with queue.conn.transaction(force_rollback=True):
+        queue.conn.execute("update menzil.job set call = '1 / 0' where name = 'expiry'")
+        assert queue.call("job_run", "expiry") is None
+        assert complaints(queue) == {"jobs": "warning"}
+        assert "'expiry' failed: 22012: division by zero" in health(queue)["jobs"].detail
+    assert queue.call("job_run", "expiry") == 0
+    queue.conn.execute(
+        "update menzil.job set next_at = clock_timestamp() - interval '11 minutes' where name = 'expiry'"
+    )
+    assert complaints(queue) == {"jobs": "warning"}
+    assert "'expiry' is overdue" in health(queue)["jobs"].detail
+    queue.conn.execute("call menzil.run_jobs('w')")
+    assert complaints(queue) == {}
+
+
+def test_jobs_that_no_worker_ever_ran_are_not_missed(queue: Queue) -> None:
+    assert health(queue)["jobs"].detail == "0 jobs did their rounds."
+    assert complaints(queue) == {}
+
+
+LOSSES = {
+    "line": "delete from menzil.line",
+    "run": "delete from menzil.run",
+    "part of a run": "update menzil.lane set gone = gone + 1, v = v + 1 where tail_due is not null",
+    "lease": "delete from menzil.lease",
+    "scheduled": "delete from menzil.scheduled",
+    "key_queue": "delete from menzil.key_queue where waits = 1",
+}
+
+
+@pytest.mark.parametrize("lost", LOSSES)
+def test_a_live_message_without_a_place(queue: Queue, lost: str) -> None:
+    queue.send(scheduled_at="2099-01-01")
+    for _ in range(2):
+        queue.send(ordering_key="k")
+    queue.send_batch("work", 40)
+    queue.lease()
+    queue.send_batch("work", 5)
+    assert complaints(queue) == {}
+    assert health(queue)["places"].detail == "48 live messages were looked at: each has its place."
+    with queue.conn.transaction(force_rollback=True):
+        queue.conn.execute(LOSSES[lost])
+        assert complaints(queue) == {"places": "error"}
+        row = health(queue)["places"]
+        assert "of 48 live messages" in row.detail
+        assert "menzil.rebuild()" in row.hint
+    assert complaints(queue) == {}
+
+
+def test_a_line_that_no_fold_looks_for(queue: Queue) -> None:
+    queue.send()
+    queue.complete(queue.lease())
+    sent = queue.send()
+    with queue.conn.transaction(force_rollback=True):
+        queue.conn.execute("update menzil.line set xid = '3'")
+        assert queue.dequeue() == []
+        assert queue.status(sent).status == "pending"
+        assert complaints(queue) == {"places": "error"}
+    assert complaints(queue) == {}
+    assert queue.lease().id == sent
 
 
 def test_a_schedule_that_does_not_fire(queue: Queue) -> None:
@@ -114,6 +166,16 @@ def test_an_open_circuit(queue: Queue) -> None:
     queue.conn.execute("update menzil.gate set circuit = 2")
     assert complaints(queue) == {"circuits": "warning"}
     assert "hook" in health(queue)["circuits"].detail
+
+
+def test_a_circuit_is_seen_open_before_a_dequeue_has_folded_the_news(queue: Queue) -> None:
+    queue.call("set_setting", "circuit_breaker_threshold", "1")
+    queue.call("create_endpoint", "hook", "http", {"url": "https://example.com/"})
+    queue.send("hook")
+    queue.fail(queue.lease())
+    assert queue.one("select max(circuit) from menzil.gate") == 0
+    assert complaints(queue) == {"circuits": "warning"}
+    assert queue.rows("get_endpoint_health")[0].circuit_state == "open"
 
 
 def test_dead_letters_and_the_keys_they_block(queue: Queue) -> None:
@@ -137,7 +199,7 @@ def test_an_archive_that_is_not_ready_for_what_comes(queue: Queue) -> None:
     queue.send()
     queue.complete(queue.lease())
     with queue.conn.transaction(force_rollback=True):
-        queue.conn.execute("update menzil.archive set created_at = '1999-01-01'")
+        queue.conn.execute("update menzil.message set created_at = '1999-01-01'")
         assert complaints(queue) == {"archive_default": "warning"}
 
 

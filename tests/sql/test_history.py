@@ -140,5 +140,5 @@ def test_every_committed_message_ends_once_and_in_order(queue: Queue, connect, s
         assert served == sorted(served), (seed, key)
     queue.call("maintain")
     assert queue.one("select max(in_flight) from menzil.gate") == 0
-    tables = ("message", "ready", "scheduled", "key_queue", "lease")
+    tables = ("run", "line", "aside", "scheduled", "key_queue", "lease", "queue")
     assert {table: queue.one(f"select count(*) from menzil.{table}") for table in tables} == dict.fromkeys(tables, 0)

@@ -9,6 +9,7 @@ from psycopg.types.json import Jsonb
 from tests.sql.background import waiting
 from tests.sql.clock import pass_time
 from tests.sql.queue import Queue
+from tests.sql.staging import bulk, row
 
 CONFLICT = psycopg.errors.UniqueViolation
 
@@ -74,7 +75,7 @@ def test_an_ended_message_keeps_its_key_for_a_day(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("how", ["completed", "failed", "expired", "cancelled"])
-def test_every_way_to_end_keeps_the_key(queue: Queue, how: str) -> None:
+def test_only_a_completed_message_keeps_its_key(queue: Queue, how: str) -> None:
     sent = queue.send(idempotency_key="k", expires_at=queue.one("select now() + interval '30 seconds'"))
     if how == "completed":
         end(queue)
@@ -86,8 +87,9 @@ def test_every_way_to_end_keeps_the_key(queue: Queue, how: str) -> None:
     else:
         assert queue.call("message_cancel", sent) is True
     assert queue.status(sent).status == how
-    assert queue.send(idempotency_key="k") == sent
-    assert queue.waiting() == []
+    again = queue.send(idempotency_key="k")
+    assert (again == sent) is (how == "completed")
+    assert queue.waiting() == ([] if how == "completed" else [again])
 
 
 def test_the_retention_can_be_set(queue: Queue) -> None:
@@ -125,6 +127,20 @@ def test_a_rolled_back_send_leaves_its_key_free(queue: Queue) -> None:
     with queue.conn.transaction(force_rollback=True):
         queue.send(payload={"n": 1}, idempotency_key="k")
     assert queue.send(payload={"n": 2}, idempotency_key="k")
+
+
+def test_the_key_of_an_erased_message_says_nothing_of_its_payload_and_still_names_it(queue: Queue) -> None:
+    sent = queue.send(payload={"card": 4711}, idempotency_key="i")
+    queue.complete(queue.lease())
+    assert queue.call("message_erase", sent) is True
+    assert queue.all("select message_id, payload_hash from menzil.key") == [(sent, None)]
+    # Whether it is the same payload can no longer be said.
+    for payload in ({"card": 4711}, {"card": 1}):
+        assert queue.send(payload=payload, idempotency_key="i") == sent
+        many = queue.call("send_many", ["work"], [Jsonb(payload)], p_idempotency_keys=["i"])
+        assert many == [sent]
+        assert bulk(queue, row(payload=payload, idempotency_key="i"), send_id=str(payload)) == (1, 0)
+    assert queue.waiting() == []
 
 
 def test_a_key_that_was_cleaned_up_is_free(queue: Queue) -> None:

@@ -201,14 +201,28 @@ def test_a_lost_lease_counts_against_the_retry_budget(queue: Queue) -> None:
     assert queue.one("select original_message_id, retry_count, num_attempts from menzil.dlq") == (sent, 2, 3)
 
 
-def test_lost_leases_do_not_go_before_fresh_work_for_ever(queue: Queue) -> None:
-    queue.call("set_setting", "default_max_retries", "1000")
-    crashing = queue.send()
-    queue.lease()
-    fresh = queue.send()
-    pass_time(queue.conn, 61)
+def test_a_lost_lease_returns_to_its_position_until_its_retries_are_used(queue: Queue) -> None:
+    queue.call("set_setting", "default_max_retries", "2")
+    crashing, fresh = queue.send(), queue.send()
+    for attempt in (1, 2, 3):
+        message = queue.lease()
+        assert (message.id, message.num_attempts) == (crashing, attempt)
+        pass_time(queue.conn, 61)
     assert queue.lease().id == fresh
-    assert queue.lease().id == crashing
+    assert queue.status(crashing).status == "failed"
+
+
+def test_order_survives_a_lost_lease_on_a_channel_of_concurrency_one(queue: Queue) -> None:
+    queue.call("channel_set", "work", 1)
+    sent = queue.send_batch("work", 5)
+    queue.dequeue(5)
+    pass_time(queue.conn, 61)
+    served = []
+    for _ in sent:
+        (message,) = queue.dequeue(5)
+        served.append(message.id)
+        queue.complete(message)
+    assert served == sent
 
 
 def test_lost_leases_of_one_channel_do_not_starve_another(queue: Queue) -> None:

@@ -24,7 +24,7 @@ def test_maintain_does_every_chore_once(queue: Queue) -> None:
     assert queue.status(lost).retry_count == 1
     assert queue.status(expiring).status == "expired"
     assert sorted(ids(queue.rows("message_peek", "work"))) == sorted([lost, scheduled])
-    assert queue.one("select count(*) from menzil.used_key") == 0
+    assert queue.one("select count(*) from menzil.key") == 0
     assert queue.all("select name from menzil.channels") == [("work",)]
 
 
@@ -77,7 +77,7 @@ def test_an_idle_queue_is_clean(queue: Queue) -> None:
     queue.call("maintain")
     left = {
         table: queue.one(f"select count(*) from menzil.{table}")
-        for table in ("message", "ready", "scheduled", "key_queue", "lease", "lease_batch", "arrival", "used_key")
+        for table in ("run", "line", "aside", "scheduled", "key_queue", "lease", "key", "withdrawn", "queue")
     }
     assert left == dict.fromkeys(left, 0)
     assert (

@@ -7,7 +7,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from tests.sql.clock import pass_time, until
+from tests.sql.clock import created_at, pass_time, until
 from tests.sql.queue import Queue, ids
 from tests.sql.test_dequeue import COLUMNS
 
@@ -130,7 +130,7 @@ def test_peek_shows_the_next_messages_without_leasing_them(queue: Queue) -> None
 def test_peek_shows_what_a_dequeue_shows_but_the_lease(queue: Queue) -> None:
     queue.send()
     (row,) = queue.rows("message_peek", "work")
-    assert row._fields == tuple(name for name in COLUMNS if name != "unlock_at")
+    assert row._fields == tuple(name for name in COLUMNS if name not in ("unlock_at", "batch"))
 
 
 def test_peek_shows_what_may_be_leased_and_nothing_else(queue: Queue) -> None:
@@ -201,3 +201,15 @@ def test_status_and_cancel_work_inside_the_sending_transaction(queue: Queue) -> 
         assert queue.call("message_cancel", sent) is True
     assert queue.dequeue() == []
     assert queue.status(sent).status == "cancelled"
+
+
+def test_the_status_of_a_message_of_another_month_is_found(queue: Queue) -> None:
+    waiting, done = queue.send(), queue.send(priority=5)
+    queue.complete(queue.lease())
+    for sent in (waiting, done):
+        created_at(queue.conn, sent, queue.one("select now() - interval '3 months'"))
+    found = [queue.all("select * from menzil.message_status(%s)", sent) for sent in (waiting, done)]
+    assert [[(row.id, row.status, row.num_attempts) for row in rows] for rows in found] == [
+        [(waiting, "pending", 0)],
+        [(done, "completed", 1)],
+    ]

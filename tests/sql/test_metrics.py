@@ -99,33 +99,91 @@ def test_the_circuit_of_every_endpoint_is_told(queue: Queue, circuit: int) -> No
     assert ("endpoint_circuit_state", "work") not in found
 
 
-def test_a_large_queue_is_counted_lane_by_lane_with_the_same_answer(queue: Queue) -> None:
-    """The way of a large table, taken on a small one: with lanes that were visited, early places and late commits."""
+def test_a_large_queue_is_counted_channel_by_channel_with_the_same_answer(queue: Queue) -> None:
+    """The way of a large table, taken on a small one: with lanes that were visited, retries and late commits."""
     queue.call("channel_set", "other")
     for n in range(30):
         queue.send(("work", "other")[n % 2], priority=n % 3, **({"ordering_key": f"k{n % 4}"} if n % 5 == 0 else {}))
     queue.complete(*queue.dequeue(9))
     queue.send(scheduled_at="2020-01-01")
-    queue.send(scheduled_at="2099-01-01")
+    for channel in ("work", "other"):
+        for _ in range(3):
+            queue.send(channel, scheduled_at="2099-01-01")
     queue.defer(queue.lease())
-    queue.conn.execute("select menzil.maintain()")
+    queue.send_batch("work", 7)
     look = "select * from menzil._waiting(%s, clock_timestamp(), %s) order by name"
-    whole, by_lane = queue.all(look, 1000, 2**40), queue.all(look, 1000, 0)
-    assert sum(row.count for row in whole) == 23
-    assert by_lane == whole
+    whole, by_channel = queue.all(look, 1000, 2**40), queue.all(look, 1000, 0)
+    waiting = dict(queue.all("select channel, count(*) from menzil.queue where status = 'pending' group by channel"))
+    assert {row.name: row.count for row in whole} == waiting
+    assert by_channel == whole
     capped = queue.all(look, 2, 0)
     assert [row.capped for row in capped] == [True, True]
     assert all(row.count < full.count for row, full in zip(capped, whole, strict=True))
-    assert [row.since_at for row in capped] == [row.since_at for row in whole]
+    assert [row.scheduled for row in capped] == [2, 2]
+    for row in whole:
+        assert queue.all(look.replace("%s)", "%s, %s)"), 1000, 0, row.channel_id) == [row]
 
 
 @pytest.mark.slow
-def test_a_queue_too_large_to_count_is_told_by_its_registers(queue: Queue) -> None:
+def test_a_deep_queue_is_counted_by_its_runs(queue: Queue) -> None:
     for _ in range(4):
         queue.conn.execute("select menzil.send_batch('work', array_fill('1'::jsonb, array[100000]))")
+    for taken in (0, 10):
+        queue.dequeue(taken or 1)
+        found = metrics(queue)
+        depth = 400_000 - queue.one("select count(*) from menzil.queue where status = 'processing'")
+        assert found["queue_depth_by_endpoint", "work"] == found["queue_depth", "pending"] == depth
+
+
+def test_more_than_can_be_counted_is_told_by_the_registers(queue: Queue) -> None:
+    queue.conn.execute(
+        """select menzil.send_many(jsonb_agg(
+               jsonb_build_object('channel', 'work', 'payload', 1, 'scheduled_at', '2099-01-01')))
+             from generate_series(1, 12000)"""
+    )
+    assert metrics(queue)["queue_depth", "pending"] == 12_000
+    with queue.conn.transaction(force_rollback=True):
+        # A table that is large on the disk: rows of 32 MB that went.
+        queue.conn.execute(
+            """insert into menzil.scheduled select now(), -n, 0, 0, now(), 0, repeat('x', 1000)
+                 from generate_series(1, 40000) n"""
+        )
+        queue.conn.execute("delete from menzil.scheduled where id < 0")
+        found = metrics(queue)
+        assert found["queue_depth_by_endpoint", "work"] == 10_000
+        assert found["queue_depth", "pending"] == 12_000
+
+
+def test_a_message_that_came_back_is_as_old_as_its_last_due_time(queue: Queue) -> None:
+    """A retry returns to its old position; it could not have been leased before it was due again."""
+    queue.send()
+    pass_time(queue.conn, 4000)
+    queue.fail(queue.lease(), retry_after="0.01")
+    pass_time(queue.conn, 20)
+    for _ in range(2):
+        assert 19 <= metrics(queue)["oldest_message_age_seconds", None] < 100
+        queue.call("maintain")  # from the schedule into the lane
+    queue.send()
+    queue.conn.execute("update menzil.message set created_at = created_at - interval '300 s' where id = 2")
+    queue.conn.execute("update menzil.line set due_at = due_at - interval '300 s'")
+    assert 299 <= metrics(queue)["oldest_message_age_seconds", None] < 400
+
+
+def test_the_rest_of_a_run_is_as_old_as_its_first_message(queue: Queue) -> None:
+    queue.send()
+    pass_time(queue.conn, 1000)
+    queue.send()
+    queue.lease()
+    assert queue.one("select gone from menzil.lane where tail_due is not null") == 1
+    assert metrics(queue)["oldest_message_age_seconds", None] < 100
+
+
+def test_a_cancelled_message_is_neither_counted_nor_old(queue: Queue) -> None:
+    sent = queue.send()
+    pass_time(queue.conn, 1000)
+    assert queue.call("message_cancel", sent) is True
     found = metrics(queue)
-    assert found["queue_depth_by_endpoint", "work"] == 10_000
-    assert found["queue_depth", "pending"] == 400_000
+    assert found["queue_depth", "pending"] == found["oldest_message_age_seconds", None] == 0
 
 
 def test_types_and_labels_are_what_a_monitoring_system_reads(queue: Queue) -> None:
@@ -134,7 +192,7 @@ def test_types_and_labels_are_what_a_monitoring_system_reads(queue: Queue) -> No
     for row in rows:
         assert row.metric_type == ("counter" if row.metric_name.endswith("_total") else "gauge")
         assert row.metric_value is not None
-        assert row.labels.keys() <= {"status", "endpoint", "janitor"}
+        assert row.labels.keys() <= {"status", "endpoint", "job"}
 
 
 def test_no_payload_and_no_secret_is_told(queue: Queue) -> None:
@@ -142,23 +200,51 @@ def test_no_payload_and_no_secret_is_told(queue: Queue) -> None:
     queue.call("create_endpoint", "hook", "http", HTTP | {"auth": {"type": "bearer", "token": secret}})
     queue.send("hook", {"card": secret}, headers={"X-A": secret}, metadata={"a": secret}, ordering_key=secret)
     dead(queue, "work")
-    for function in ("metrics", "health_check", "get_worker_status"):
+    for function in WATCHING:
         assert secret not in json.dumps(queue.all(f"select to_jsonb(r) from menzil.{function}() r"))
 
 
-def test_watching_writes_nothing(queue: Queue) -> None:
-    queue.send()
+WATCHING = ("metrics", "health_check", "get_worker_status", "get_endpoint_health")
+
+
+def test_watching_writes_nothing_and_holds_no_lock_that_another_session_waits_for(queue: Queue) -> None:
+    queue.call("create_endpoint", "hook", "http", HTTP)
+    for channel in ("hook", "work"):
+        queue.send_batch(channel, 5)
+        queue.send(channel, ordering_key="k")
+        queue.send(channel, scheduled_at="2099-01-01")
+    for message in queue.dequeue(4, ["hook"]):
+        queue.fail(message)  # news that no dequeue has folded
+    queue.call("message_cancel", queue.send())
     with queue.conn.transaction():
         queue.conn.execute("set transaction read only")
-        for function in ("metrics", "health_check", "get_worker_status"):
+        for function in WATCHING:
             queue.rows(function)
+        modes = queue.all(
+            "select distinct mode from pg_locks where pid = pg_backend_pid() and locktype not in ('virtualxid')"
+        )
+        assert modes == [("AccessShareLock",)]
+        assert queue.one("select pg_current_xact_id_if_assigned()") is None
+
+
+@pytest.mark.parametrize("function", WATCHING)
+def test_watching_waits_for_no_consumer_and_no_consumer_waits_for_it(queue: Queue, connect: Any, function: str) -> None:
+    queue.call("create_endpoint", "hook", "http", HTTP)
+    sent = queue.send_batch("hook", 5)
+    holder, watcher = Queue(connect(autocommit=False)), Queue(connect(autocommit=False))
+    assert [message.id for message in holder.dequeue(2)] == sent[:2]  # its lane and gate stay locked
+    watcher.conn.execute("set lock_timeout = '1ms'")
+    watcher.rows(function)
+    holder.conn.commit()
+    queue.conn.execute("set lock_timeout = '1ms'")
+    assert [message.id for message in queue.dequeue(5)] == sent[2:]
 
 
 def test_a_monitor_may_watch_and_a_worker_may_not(queue: Queue, connect: Any) -> None:
     monitor, worker = connect(), connect()
     monitor.execute("set role menzil_monitor")
     worker.execute("set role menzil_worker")
-    for function in ("metrics", "health_check", "get_worker_status"):
+    for function in WATCHING:
         monitor.execute(f"select * from menzil.{function}()")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             worker.execute(f"select * from menzil.{function}()")

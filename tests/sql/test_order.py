@@ -132,10 +132,27 @@ def test_a_message_deferred_into_the_past_goes_first(queue: Queue) -> None:
     assert ids(queue.dequeue(2)) == [first, second]
 
 
-def test_a_retried_message_yields_too(queue: Queue) -> None:
-    first, second = queue.send(), queue.send()
+def test_a_retry_that_is_due_returns_to_the_position_it_had(queue: Queue) -> None:
+    sent = [queue.send() for _ in range(20)]
     assert queue.fail(queue.lease(), retry_after="0") == "retry"
-    assert ids(queue.dequeue(2)) == [second, first]
+    assert ids(queue.dequeue(20)) == sent
+
+
+def test_retries_of_many_positions_return_to_theirs(queue: Queue) -> None:
+    sent = [queue.send() for _ in range(12)] + queue.send_batch("work", 30)
+    for message in queue.dequeue(20)[::3]:
+        queue.fail(message, retry_after="0")
+    left = sent[0:20:3] + sent[20:]
+    assert ids(queue.dequeue(5)) == left[:5]
+    assert ids(queue.dequeue(100)) == left[5:]
+
+
+def test_a_late_retry_waits_for_its_time_and_then_goes_first(queue: Queue) -> None:
+    sent = [queue.send() for _ in range(3)]
+    queue.fail(queue.lease(), retry_after="30 s")
+    assert queue.lease().id == sent[1]
+    pass_time(queue.conn, 31)
+    assert ids(queue.dequeue(2)) == [sent[0], sent[2]]
 
 
 def test_a_deferred_message_keeps_its_priority(queue: Queue) -> None:
@@ -153,3 +170,16 @@ def test_order_survives_commits_in_between(queue: Queue) -> None:
         taken += ids(queue.dequeue(n - 1)) if n > 1 else []
     taken += ids(queue.dequeue(100))
     assert taken == sent
+
+
+@pytest.mark.parametrize("left", [1, 3])
+def test_a_message_due_between_a_cancelled_one_and_the_next_goes_before_the_next(queue: Queue, left: int) -> None:
+    with queue.conn.transaction():  # folded together, so they share a run
+        first = queue.send(scheduled_at="2001-01-01+00")
+        rest = [queue.send() for _ in range(left)]
+    queue.call("maintain")
+    assert queue.one("select count(*) from menzil.run") == 1
+    assert queue.call("message_cancel", first) is True
+    queue.call("maintain")
+    between = queue.send(scheduled_at="2002-01-01+00")
+    assert [queue.lease().id for _ in range(left + 1)] == [between, *rest]

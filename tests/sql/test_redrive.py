@@ -116,7 +116,7 @@ def test_what_is_redriven_while_its_channel_is_asleep_is_delivered(queue: Queue,
     queue.send_batch("work", count)
     for message in queue.dequeue(count):
         queue.fail(message, "[PERMANENT] no")
-    while queue.one("select count(*) from menzil.lane where phase <> 0"):
+    while queue.one("select count(*) from menzil.lane where next_at is not null"):
         assert queue.dequeue(10) == []
     assert queue.call("redrive_endpoint", "work") == count
     assert len(queue.dequeue(count + 1)) == count
@@ -235,6 +235,21 @@ def test_an_endpoint_that_takes_no_messages_is_not_redriven(queue: Queue, how: s
     assert queue.call("redrive_all") == 1
     assert queue.one("select redrive_of from menzil.queue where channel = 'work'") == kept
     assert queue.one("select status from menzil.dlq where id = %s", dead) == "failed"
+
+
+def test_an_erased_message_is_not_redriven(queue: Queue) -> None:
+    erased = die(queue)
+    queue.call("message_erase", erased)
+    said = refused(queue, "55000", "redrive_message", letter(queue, erased).id)
+    assert said == f"Message {erased} was erased."
+    assert (queue.call("redrive_endpoint", "work"), queue.call("redrive_all")) == (0, 0)
+    for how in (["redrive_endpoint", "work"], ["redrive_all"]):
+        kept = die(queue)
+        assert queue.call(*how) == 1
+        message = queue.lease()
+        assert queue.one("select redrive_of from menzil.queue") == kept
+        queue.complete(message)
+    assert letter(queue, erased).status == "failed"
 
 
 def test_dead_letters_of_a_dropped_endpoint_are_not_given_to_the_next_of_its_name(queue: Queue) -> None:

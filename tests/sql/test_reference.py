@@ -41,7 +41,8 @@ def test_every_column_of_every_relation_is_in_the_reference(queue: Queue) -> Non
     rows = queue.all(
         """select c.relname, array_agg(a.attname::text order by a.attnum) as columns from pg_class c
              join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-            where c.relnamespace = 'menzil'::regnamespace and (c.relkind = 'v' or c.relname = 'archive') group by 1"""
+            where c.relnamespace = 'menzil'::regnamespace and c.relkind = 'v' and c.relname not like '\\_%'
+            group by 1"""
     )
     listed = dict(
         re.findall(r"^\| `(\w+)` \| (.*) \|$", PAGE[PAGE.index("## Relations") : PAGE.index("## Roles")], re.M)
@@ -55,6 +56,11 @@ def test_every_column_of_every_relation_is_in_the_reference(queue: Queue) -> Non
 def test_the_error_codes_a_function_raises_are_in_the_reference(queue: Queue) -> None:
     page = (REFERENCE / "error-codes.md").read_text()
     rows = queue.all("select prosrc from pg_proc where pronamespace = 'menzil'::regnamespace")
-    raised = {code for row in rows for code in re.findall(r"errcode = '([0-9A-Z]{5})'", row.prosrc)}
+    raised = {
+        code
+        for row in rows
+        for code in re.findall(r"errcode = '([0-9A-Z]{5})'", row.prosrc)
+        if f"when sqlstate '{code}'" not in row.prosrc  # a code that the function itself catches
+    }
     assert len(raised) > 8
     assert {code for code in raised if code not in page} == set()

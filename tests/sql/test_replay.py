@@ -154,6 +154,22 @@ def test_a_dry_run_counts_and_writes_nothing(queue: Queue) -> None:
     assert queue.one("select count(*) from menzil.event_log") == lines
 
 
+def test_an_erased_message_is_not_replayed(queue: Queue) -> None:
+    first, erased = ended(queue), ended(queue)
+    queue.call("message_create", "work", b"")
+    binary = queue.lease()
+    created_at(queue.conn, binary.id, JANUARY[0])
+    queue.complete(binary)
+    queue.call("message_erase", erased)
+    said = refused(queue, "55000", "replay_message", erased)
+    assert said == f"Message {erased} was erased."
+    assert queue.call("replay_range", channel_id(queue), *JANUARY, p_dry_run=True) == 2
+    assert queue.call("replay_range", channel_id(queue), *JANUARY) == 2
+    assert sorted(replays(queue)) == [first, binary.id]
+    assert queue.call("replay_range", channel_id(queue), *JANUARY, p_rate=1000) == 2
+    assert sorted(replays(queue)) == sorted([first, binary.id] * 2)
+
+
 def test_an_empty_range_is_no_event(queue: Queue) -> None:
     assert queue.call("replay_range", channel_id(queue), *JANUARY) == 0
     assert events(queue, "replay") == []

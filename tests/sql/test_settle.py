@@ -49,7 +49,14 @@ def test_completed_messages_may_leave_no_trace(queue: Queue) -> None:
         queue.send(channel, ordering_key="k")
         queue.complete(queue.lease([channel]))
         queue.complete(queue.lease([channel]))
+    queue.call("job_run", "completed")
+    # A key is kept for its time, and its message with it.
+    assert queue.all("select distinct idempotency_key from menzil.message") == [("i",)]
+    pass_time(queue.conn, 86_401)
+    queue.call("job_run", "completed")
+    queue.call("job_run", "completed")
     assert queue.one("select count(*) from menzil.archive") == 0
+    assert queue.one("select count(*) from menzil.message") == 0
     dead = queue.send()
     assert queue.fail(queue.lease(), "[PERMANENT] no") == "dead"
     assert queue.archived(dead).status == "failed"

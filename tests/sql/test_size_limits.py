@@ -66,6 +66,16 @@ def test_every_kind_of_message_counts(queue: Queue) -> None:
         queue.send()
 
 
+def expire_now(queue: Queue) -> None:
+    """Let the time of every waiting message be over."""
+    queue.conn.execute("""
+        update menzil.message set expires_at = now();
+        update menzil.run set flags = flags | 2;
+        update menzil.line set flags = flags | 2 where rank is not null;
+        delete from menzil.expiring;
+        insert into menzil.expiring (expires_at, id, created_at) select now(), id, created_at from menzil.message""")
+
+
 @pytest.mark.parametrize("how", ["complete", "die", "cancel", "expire"])
 def test_every_way_to_end_makes_room_in_its_channel(queue: Queue, how: str) -> None:
     queue.call("channel_set", "work", p_max_size=1)
@@ -78,9 +88,7 @@ def test_every_way_to_end_makes_room_in_its_channel(queue: Queue, how: str) -> N
         elif how == "cancel":
             queue.call("message_cancel", sent)
         else:
-            queue.conn.execute(
-                "update menzil.message set expires_at = now(); update menzil.ready set expires_at = now()"
-            )
+            expire_now(queue)
             assert queue.call("mark_expired_messages") == 1
 
 
@@ -101,6 +109,19 @@ def test_a_size_limit_set_later_counts_what_is_there(queue: Queue) -> None:
     queue.send()
     with pytest.raises(FULL):
         queue.send()
+
+
+def test_a_size_limit_that_is_set_while_sends_are_open_is_exact_after_the_job(queue: Queue, connect) -> None:
+    """A send that is open when the limit is set does not know that it has to tell the size log; its end does."""
+    other = Queue(connect(autocommit=False))
+    other.send_batch("work", 4)
+    queue.call("channel_set", "work", p_max_size=3)
+    other.conn.commit()
+    drain(queue)
+    assert depth(queue) == 0
+    queue.call("job_run", "sizes")
+    assert queue.one("select last_count, last_error from menzil.jobs where name = 'sizes'") == (1, None)
+    assert [fits(queue) for _ in range(5)] == [True, True, True, False, False]
 
 
 def test_a_size_limit_is_raised_and_lifted_while_the_channel_runs(queue: Queue) -> None:
@@ -247,7 +268,7 @@ def test_every_way_to_end_makes_room_in_the_queue(queue: Queue, how: str) -> Non
         for message in queue.dequeue(10_000):
             queue.fail(message, "[PERMANENT]")
     else:
-        queue.conn.execute("update menzil.message set expires_at = now(); update menzil.ready set expires_at = now()")
+        expire_now(queue)
         queue.call("mark_expired_messages", 10_000)
     assert depth(queue) == 0
     until(lambda: fits(queue, 4))

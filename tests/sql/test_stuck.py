@@ -10,15 +10,19 @@ from tests.sql.queue import Queue
 
 @pytest.fixture
 def hostile(queue: Queue) -> Queue:
-    """An archive that takes every message but the bad ones, as somebody's own trigger might."""
+    """A table of ends that takes every message but the bad ones, as an administrator's own trigger might."""
     queue.conn.execute("""
         create function pg_temp.refuse() returns trigger language plpgsql as
           $$ begin raise exception 'not this one'; end $$;
-        create trigger hostile before insert on menzil.archive for each row
-          when (new.payload ? 'bad') execute function pg_temp.refuse()""")
+        create function pg_temp.is_bad(p_end menzil.done) returns boolean language sql as $$
+          select exists (select 1 from menzil.message m where m.payload ? 'bad'
+                            and m.id between p_end.lo_id and p_end.hi_id
+                            and (p_end.ids is null or m.id = any (p_end.ids))) $$;
+        create trigger hostile before insert on menzil.done for each row
+          when (pg_temp.is_bad(new)) execute function pg_temp.refuse()""")
     queue.call("channel_set", "work")
     yield queue
-    queue.conn.execute("drop trigger hostile on menzil.archive")
+    queue.conn.execute("drop trigger hostile on menzil.done; drop function pg_temp.is_bad")
 
 
 def stuck(queue: Queue) -> list[str]:
@@ -53,7 +57,7 @@ def test_a_lost_lease_that_cannot_be_buried_lets_the_others_come_back(hostile: Q
     assert [row.original_message_id for row in hostile.all("select * from menzil.dlq order by 2")] == ids[:1] + ids[2:]
     # It stays in flight and is tried again later.
     assert hostile.status(ids[1]).status == "processing"
-    hostile.conn.execute("alter table menzil.archive disable trigger hostile")
+    hostile.conn.execute("alter table menzil.done disable trigger hostile")
     pass_time(hostile.conn, 301)
     assert hostile.call("recover_stale_messages") == 1
 
@@ -73,7 +77,7 @@ def test_a_lost_lease_that_met_a_full_disk_comes_back_when_there_is_room_again(f
     full.dequeue(1, lock_ms=1000)
     pass_time(full.conn, 2)
     assert full.call("recover_stale_messages") == 0
-    full.conn.execute("alter table menzil.archive disable trigger hostile")
+    full.conn.execute("alter table menzil.done disable trigger hostile")
     pass_time(full.conn, 2)
     assert full.call("recover_stale_messages") == 1
     assert full.status(lost).status == "failed"
@@ -84,7 +88,7 @@ def test_an_expired_message_that_met_a_full_disk_ends_when_there_is_room_again(f
     late = full.send(payload={"bad": 1}, expires_at="2099-01-01+00")
     pass_time(full.conn, 3_000_000_000)
     assert full.dequeue(10) == []
-    full.conn.execute("alter table menzil.archive disable trigger hostile")
+    full.conn.execute("alter table menzil.done disable trigger hostile")
     pass_time(full.conn, 2)
     assert full.dequeue(10) == []
     assert full.status(late).status == "expired"

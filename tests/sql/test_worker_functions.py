@@ -1,4 +1,4 @@
-"""What a worker asks the database besides messages: configs, the registry, janitors, the inbox, the wake-up call."""
+"""What a worker asks the database besides messages: configs, the registry, jobs, the inbox, the wake-up call."""
 
 from __future__ import annotations
 
@@ -58,20 +58,33 @@ def test_workers_are_registered_heard_and_forgotten(queue: Queue) -> None:
         queue.call("worker_hello", None, "host", 42, "1.0")
 
 
-def test_a_janitor_is_claimed_once_per_interval(queue: Queue, connect: Callable[..., psycopg.Connection]) -> None:
-    assert queue.call("janitor_claim", "expiry", "1 hour", "w1") is True
-    assert queue.call("janitor_claim", "expiry", "1 hour", "w2") is False
-    assert queue.call("janitor_claim", "partitions", "1 hour", "w2") is True
-    queue.call("janitor_done", "expiry", 7)
-    assert tuple(queue.one("select last_count, last_worker from menzil.janitor where name = 'expiry'")) == (7, "w1")
-    queue.conn.execute("update menzil.janitor set next_at = now()")
+def test_a_job_is_claimed_once_per_interval(queue: Queue, connect: Callable[..., psycopg.Connection]) -> None:
+    jobs = queue.one("select count(*) from menzil.jobs")
+    queue.conn.execute(
+        "update menzil.job set next_at = now() - interval '1 day' where name in ('expiry', 'partitions')"
+    )
+    queue.conn.execute("update menzil.job set next_at = now() + interval '1 day' where next_at = '-infinity'")
+    assert {queue.call("job_claim", "w1"), queue.call("job_claim", "w2")} == {"expiry", "partitions"}
+    assert queue.call("job_claim", "w3") is None
+    assert queue.call("job_run", "expiry") == 0
+    row = queue.one("select last_count, last_worker, last_error from menzil.jobs where name = 'expiry'")
+    assert (row.last_count, row.last_error) == (0, None)
+    assert row.last_worker in ("w1", "w2")
+    queue.conn.execute("update menzil.job set next_at = now() where name = 'expiry'")
     with connect(autocommit=False) as other:
-        claimed = other.execute("select menzil.janitor_claim('expiry', '1 hour', 'w3')").fetchone()
-        assert claimed == (True,)
-        # Another round is under way and not committed: nobody waits for it.
-        assert queue.call("janitor_claim", "expiry", "1 hour", "w4") is False
-    with pytest.raises(psycopg.errors.InvalidParameterValue):
-        queue.call("janitor_claim", "expiry", "0 s")
+        assert other.execute("select menzil.job_claim('w3')").fetchone() == ("expiry",)
+        # Another round is under way and not committed: no worker waits for it.
+        assert queue.call("job_claim", "w4") is None
+    with pytest.raises(psycopg.errors.UndefinedObject):
+        queue.call("job_run", "no such job")
+    assert queue.one("select count(*) from menzil.jobs") == jobs
+
+
+def test_every_job_runs_in_a_transaction_of_its_own(queue: Queue) -> None:
+    queue.conn.execute("call menzil.run_jobs('w1')")
+    rows = queue.all("select name, last_worker, last_error, next_at > now() as later from menzil.jobs")
+    assert rows
+    assert [row for row in rows if row[1:] != ("w1", None, True)] == []
 
 
 def test_the_inbox_knows_what_it_has_seen_and_forgets_with_a_rollback(queue: Queue) -> None:

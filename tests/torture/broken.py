@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.torture.tables import Dead
+from tests.torture.tables import NAMES, Dead
 from tests.torture.world import World, at
 
 Case = Callable[[World, bool], None]
@@ -71,6 +71,16 @@ def one_token_for_two(world: World, wrong: bool) -> None:
     world.done()
     if wrong:
         world.lease()
+
+
+@breaks("two_leases")
+def one_token_for_two_lives_of_a_worker(world: World, wrong: bool) -> None:
+    """In one life the handler of a transaction that met another one runs again."""
+    world.send()
+    world.done()
+    for life in ("worker-1.1", "worker-1.2" if wrong else "worker-1.1"):
+        world.note("handle.begin", life, id=1, attempt=1, ref="a", channel="booked")
+        world.note("handle.end", life, id=1, attempt=1, ref="a", channel="booked", outcome="complete")
 
 
 @breaks("two_leases")
@@ -264,8 +274,27 @@ def a_missing_attempt(world: World, wrong: bool) -> None:
 
 @breaks("counters")
 def a_live_message_without_a_place(world: World, wrong: bool) -> None:
-    names = ("scheduled", "lease", "behind", "keys_of_nobody", "arrival")
-    world.places = dict.fromkeys(names, 0) | {"message": 1, "ready": 0 if wrong else 1, "guess": 1}
+    world.places = dict.fromkeys(NAMES, 0) | {
+        "live": 1,
+        "standing": 0 if wrong else 1,
+        "placeless": int(wrong),
+        "guess": 1,
+    }
+
+
+@breaks("counters")
+def a_message_in_two_places(world: World, wrong: bool) -> None:
+    world.places = dict.fromkeys(NAMES, 0) | {"live": 1, "standing": 1, "twice": int(wrong), "guess": 1}
+
+
+@breaks("counters")
+def a_message_with_two_ends(world: World, wrong: bool) -> None:
+    world.places = dict.fromkeys(NAMES, 0) | {"ended_twice": int(wrong)}
+
+
+@breaks("counters")
+def a_run_that_no_visit_finds(world: World, wrong: bool) -> None:
+    world.places = dict.fromkeys(NAMES, 0) | {"live": 1, "standing": 1, "hidden_runs": int(wrong), "guess": 1}
 
 
 @breaks("archived_once")
@@ -311,6 +340,27 @@ def still_in_the_queue(world: World, wrong: bool) -> None:
         world.done()
 
 
+@breaks("restored")
+def a_message_that_never_came_out_of_a_dump(world: World, wrong: bool) -> None:
+    world.note("restored", "runner", file="1", live=2, left=[1] if wrong else [], twice=[], strangers=[], places="ok")
+
+
+@breaks("restored")
+def a_dump_in_which_a_message_has_no_place(world: World, wrong: bool) -> None:
+    said = "error" if wrong else "ok"
+    world.note("restored", "runner", file="1", live=2, left=[], twice=[], strangers=[], places=said)
+
+
+@breaks("held_up")
+def a_send_that_waited_for_a_stranger(world: World, wrong: bool) -> None:
+    world.note("fault", "runner", n=1, what="stranger", target="reader")
+    world.note("send.begin", "sender", op=1, items=[{"ref": "a", "channel": "c"}])
+    world.now += 3500 if wrong else 2500
+    world.note("send.ok", "sender", op=1, ids=[1])
+    world.note("fault.over", "runner", n=1, what="stranger")
+    world.done()
+
+
 @breaks("deadlock")
 def a_victim_of_a_deadlock(world: World, wrong: bool) -> None:
     world.note("error", where="complete", text="no", sqlstate="40P01" if wrong else "57P01")
@@ -332,6 +382,18 @@ def one_key_and_two_messages(world: World, wrong: bool) -> None:
         world.send("a", id=number if wrong else 1, idem="k")
         if number == 1 or wrong:
             world.done(number, "a", 10 * number, 10 * number + 5, idem="k")
+
+
+@breaks("idempotent")
+def a_key_that_is_used_again_after_its_message_was_completed(world: World, wrong: bool) -> None:
+    """After a message that was cancelled its key is free; the next message of the key may do what it likes."""
+    world.send("a", id=1, idem="k")
+    if wrong:
+        world.done(1, "a", 10, 15, idem="k")
+    else:
+        world.row("cancelled", 1, "a", 15, idem="k", num_attempts=0)
+    world.send("a", id=2, idem="k")
+    world.done(2, "a", 20, 25, idem="k")
 
 
 @breaks("undelivered")

@@ -39,6 +39,8 @@ INVARIANTS: dict[str, Rule] = {
         ends.archived_once,
         upkeep.feed,
         upkeep.drained,
+        upkeep.restored,
+        upkeep.held_up,
         upkeep.deadlock,
         upkeep.internal_error,
         sends.idempotent,

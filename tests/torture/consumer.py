@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 import psycopg
 
 from tests.torture.place import Me
-from tests.torture.plan import BOTH, RAW
+from tests.torture.plan import BOTH, DEEP, RAW
 from tests.torture.reach import Conn, Over, connect, note, sqlstate
 
-DEQUEUE = (
-    """select id, num_attempts, channel, ordering_key, payload ->> 'ref' from menzil.message_dequeue(%s, %s, %s, %s)"""
-)
+_LEASED = "num_attempts, channel, ordering_key, payload ->> 'ref', batch"
+DEQUEUE = f"select id, {_LEASED} from menzil.message_dequeue(%s, %s, %s, %s, p_apart => %s)"
+NEXT = f"select id, {_LEASED}, outcome from menzil.message_next(%s::bigint[], %s::bigint[], %s, %s, %s, %s)"
 BATCH = {
-    "complete": "select id, outcome from menzil.message_complete(%(ids)s::bigint[], %(tokens)s::bigint[])",
+    "complete": """select id, outcome from menzil.message_complete(%(ids)s::bigint[], %(tokens)s::bigint[], null,
+ %(batches)s::bigint[])""",
     "defer": """select id, outcome from menzil.message_defer(%(ids)s::bigint[], %(tokens)s::bigint[],
  array(select clock_timestamp() + %(ms)s * interval '1 ms' from unnest(%(ids)s::bigint[])))""",
     "fail": """select id, outcome from menzil.message_fail(%(ids)s::bigint[], %(tokens)s::bigint[],
@@ -39,6 +40,8 @@ class Lease(NamedTuple):
 
     id: int
     token: int
+    batch: int | None = None
+    channel: str = ""
 
 
 class Consumer:
@@ -62,24 +65,63 @@ class Consumer:
             self.dice = Random(f"{self.plan.seed}/{self.me.name}/{round_}")
             self.conn = self.conn if self.conn and not self.conn.closed else connect(self.me)
             lease_ms = self.dice.randint(1000, 2500)
-            leases = self.lease(lease_ms, self.dice.choice([1, 5, 20, 60]))
-            if leases:
-                self.act(leases, lease_ms)
+            if DEEP in self.channels and self.dice.random() < 0.4:
+                leases, chance = self.lease(lease_ms, self.dice.choice([1, 5]), [DEEP]), 0.95
             else:
+                leases, chance = self.lease(lease_ms, self.dice.choice([1, 5, 20, 60])), 0.25
+            if not leases:
                 time.sleep(0.02)
+            chance = self.plan.options.get("next", chance)
+            while leases and not self.me.place.over:
+                leases, chance = self.act(leases, lease_ms, chance), max(0.8, chance)
 
-    def lease(self, lease_ms: int, limit: int) -> list[Lease]:
-        names = (
-            self.channels if self.dice.random() < 0.7 else self.dice.sample(self.channels, min(2, len(self.channels)))
-        )
-        rows = self._ask("dequeue", DEQUEUE, (lease_ms, limit, names, self.me.name))
-        for number, token, channel, key, ref in rows or ():
+    def lease(self, lease_ms: int, limit: int, only: list[str] | None = None) -> list[Lease]:
+        names = only or self.channels_now
+        if not only and self.dice.random() < 0.3:
+            names = self.dice.sample(names, min(2, len(names)))
+        apart = self.dice.random() < self.plan.options.get("apart", 0.1)
+        return self._leased(self._ask("dequeue", DEQUEUE, (lease_ms, limit, names, self.me.name, apart)), lease_ms)
+
+    def _leased(self, rows: list[Any] | None, lease_ms: int) -> list[Lease]:
+        for number, token, channel, key, ref, _ in rows or ():
             self.me.diary.note(
                 "lease", id=number, attempt=token, token=token, channel=channel, key=key, ref=ref, lease_ms=lease_ms
             )
-        return [Lease(row[0], row[1]) for row in rows or ()]
+        return [Lease(row[0], row[1], row[5], row[2]) for row in rows or ()]
 
-    def act(self, leases: list[Lease], lease_ms: int) -> None:
+    @property
+    def channels_now(self) -> list[str]:
+        """Those it takes large batches from: not the deep one, which others would empty at once, before the end."""
+        few = [name for name in self.channels if name != DEEP]
+        return self.channels if self.me.place.draining or not few else few
+
+    def act(self, leases: list[Lease], lease_ms: int, chance: float) -> list[Lease]:
+        """Do something with them. Returns what was leased meanwhile, which is next."""
+        if self.dice.random() < chance:
+            return self.complete_and_lease(leases, lease_ms)
+        self.end(leases, lease_ms)
+        return []
+
+    def complete_and_lease(self, leases: list[Lease], lease_ms: int) -> list[Lease]:
+        """Settle and lease in one call, of one channel or of all that it serves."""
+        all_of_them = None if len(self.channels) == len(self.plan.channels) else self.channels_now
+        channels = [leases[-1].channel] if self.dice.random() < 0.8 else all_of_them
+        for lease in leases:
+            self._note("settle.try", lease, "complete", stale=False)
+        tokens = [lease.id for lease in leases], [lease.token for lease in leases]
+        limit = self.dice.choice([1, 1, 5, len(leases)])
+        rows = self._ask("next", NEXT, (*tokens, lease_ms, limit, channels, self.me.name))
+        refused = {row[0]: row[6] for row in rows or () if row[6] is not None}
+        for lease in leases:
+            if rows is None:
+                self._note("settle.unknown", lease, "complete", stale=False)
+            elif lease.id in refused:
+                self._note("settle.refused", lease, "complete", stale=False, sqlstate=REFUSED[refused[lease.id]])
+            else:
+                self._note("settle.ok", lease, "complete", stale=False, outcome="settled")
+        return self._leased([row[:6] for row in rows or () if row[6] is None], lease_ms)
+
+    def end(self, leases: list[Lease], lease_ms: int) -> None:
         chance = 1.0 if self.me.place.draining else self.dice.random()
         if chance < 0.7 and (favoured := self.plan.options.get("favoured")):
             chance = self.dice.uniform(*self.dice.choice(favoured))  # what a mutant needs to be seen
@@ -157,6 +199,7 @@ class Consumer:
         values = {
             "ids": [lease.id for lease in leases],
             "tokens": [lease.token for lease in leases],
+            "batches": [lease.batch for lease in leases] if self.dice.random() < 0.5 else None,
             "ms": self.dice.choice([0, 0, 50, 400]),
             "error": self.dice.choice(["no", "no", "no", "[RETRYABLE] no", "[PERMANENT] never"]),
             "lease": lease_ms,
@@ -195,7 +238,13 @@ class Consumer:
 
     def _execute(self, text: str, values: Any) -> list[Any]:
         assert self.conn is not None
-        return self.conn.execute(text.encode(), values).fetchall()
+        try:
+            return self.conn.execute(text.encode(), values).fetchall()
+        except psycopg.errors.ActiveSqlTransaction:
+            # A session with another isolation level by default: a lease needs a transaction in READ COMMITTED.
+            with self.conn.transaction():
+                self.conn.execute("set transaction isolation level read committed")
+                return self.conn.execute(text.encode(), values).fetchall()
 
 
 if __name__ == "__main__":

@@ -7,33 +7,24 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from tests.torture import clock, copies, months, strangers
 from tests.torture.control import tell
 from tests.torture.plan import ENDPOINT, FAULTS, MOODS, Fault
 
 if TYPE_CHECKING:
     from tests.torture.stage import Stage
 
-#: Where a package puts it; LIBFAKETIME names another place.
-FAKETIME = [
-    Path(os.environ.get("LIBFAKETIME", "/nowhere")),
-    *Path("/usr/lib").glob("*/faketime/libfaketime.so.1"),
-    *Path("/usr/lib").glob("faketime/libfaketime.so.1"),
-]
 VICTIMS = """select pid from pg_stat_activity where datname = 'torture' and pid <> pg_backend_pid() and
  backend_type = 'client backend' order by (state = 'active') desc, backend_start limit 30"""
 NOBODY = "nobody"
+LATER = "later"
+TWO_HOURS = 7200
 Undo = Callable[[], Any]
-
-
-def faketime() -> Path | None:
-    """The library that shifts a process's wall clock, if there is one."""
-    return next((path for path in FAKETIME if path.exists()), None)
 
 
 def unavailable(disk: bool) -> dict[str, str]:
@@ -41,8 +32,10 @@ def unavailable(disk: bool) -> dict[str, str]:
     missing = {}
     if not disk:
         missing["disk"] = "the server has no small disk of its own (that takes the right to mount one)"
-    if faketime() is None:
-        missing["clock"] = "libfaketime is not installed"
+    if clock.COMPILER is None:
+        missing["clock"] = "there is no C compiler to make the library that shifts a clock"
+    if not copies.available():
+        missing["dump"] = f"{copies.BIN} has no pg_dump"
     return missing
 
 
@@ -73,6 +66,9 @@ class Faults:
             self.pending.remove(entry)
             _, fault, undo = entry
             result = undo() if undo else None
+            if result == LATER:
+                self.pending.append((now + 0.5, fault, undo))
+                continue
             self.stage.diary.note("fault.over", n=fault.n, what=fault.what, result=result)
             if result == NOBODY:
                 vain.append(fault)
@@ -111,9 +107,11 @@ class Faults:
         """Another life for a worker, with a clock that is two hours off; its monotonic clock is right."""
         child = dice.choice(self.stage.of("worker"))
         child.kill()
-        shift = dice.choice(["+2h", "-2h"])
-        child.env = {**child.env, "LD_PRELOAD": str(faketime()), "FAKETIME": shift, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-        return f"{child.name} {shift}", 0.0, None
+        shift = dice.choice([TWO_HOURS, -TWO_HOURS])
+        if self.stage.server.library is None:
+            raise LookupError("no library")
+        child.env = {**child.env, **clock.shifted(self.stage.server.library, shift)}
+        return f"{child.name} {shift:+} s", 0.0, None
 
     def _backends(self, dice: Random, most: int) -> list[int]:
         with self.stage.server.connect(5) as conn:
@@ -202,6 +200,52 @@ class Faults:
         return f"{endpoint} {mood}", seconds, lambda: tell(
             self.stage.sink_control, do="mood", endpoint=endpoint, mood=None
         )  # fmt: skip
+
+    def _stranger(self, _: Fault, dice: Random) -> tuple[str, float, Undo]:
+        return strangers.enter(self.stage.server.connect(5), self.stage.plan, dice)
+
+    def _locks(self, _: Fault, dice: Random) -> tuple[str, float, Undo]:
+        return strangers.lock(self.stage.server.connect(5), dice)
+
+    def _isolation(self, fault: Fault, dice: Random) -> tuple[str, float, Undo]:
+        """Sessions that begin now have another isolation level by default, and keep it as long as they last."""
+        level, role = dice.choice(["repeatable read", "serializable"]), self._role(dice)
+        self._alter(f"set default_transaction_isolation = '{level}'")
+        again = self._tell(fault, do="cut", role=role, share=dice.choice([0.3, 0.6]))
+        return f"{again} connections of {role}, {level}", dice.choice([1.0, 3.0]), lambda: self._alter(
+            "reset default_transaction_isolation"
+        )  # fmt: skip
+
+    def _alter(self, what: str) -> None:
+        with self.stage.server.connect() as conn:
+            conn.execute(f"alter database torture {what}".encode())
+
+    def _month(self, _: Fault, dice: Random) -> tuple[str, float, None]:
+        """As on the first of a month: functions speak of the month before, or no month is made ahead."""
+        what = dice.choice(["functions", "partitions", "both"])
+        with self.stage.server.connect(5) as conn:
+            conn.execute("set lock_timeout = '1s'")
+            if what != "partitions":
+                conn.execute(months.SET_BACK)
+            if what != "functions":
+                conn.execute(months.DROP_AHEAD)
+            conn.execute(months.jobs_due(months.SOON).encode())
+        return what, 0.0, None
+
+    def _dump(self, fault: Fault, dice: Random) -> tuple[str, float, Undo]:
+        """Restored and drained when the run is over."""
+        file = self.stage.place.dumps / str(fault.n)
+        dump = copies.begin(self.stage.server.dsn, file)
+
+        def see() -> str | None:
+            if dump.poll() is None:
+                return LATER
+            if dump.returncode != 0:  # another fault killed it, or the server
+                file.unlink(missing_ok=True)
+                return NOBODY
+            return None
+
+        return "pg_dump", 1.0, see
 
     def _disk(self, _: Fault, dice: Random) -> tuple[str, float, Undo]:
         self.stage.server.fill()

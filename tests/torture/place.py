@@ -24,6 +24,10 @@ class Place:
         return self.path / "history"
 
     @property
+    def dumps(self) -> Path:
+        return self.path / "dumps"
+
+    @property
     def begun(self) -> bool:
         """Whether everybody is there and senders may send."""
         return (self.path / "begun").exists()

@@ -16,6 +16,12 @@ RAW, HANDLER, BOTH, ENDPOINT = "raw", "handler", "both", "endpoint"
 RECOVERY = 7.0
 
 
+#: Where large batches go and are taken in small steps: more is there than a call leases.
+DEEP = "deep"
+#: Operations of a sender from one season to the next: in every other season nothing is cancelled.
+SEASON = 40
+
+
 @dataclass(frozen=True)
 class Channel:
     """A channel of the run: who serves it, its limits, how many retries a message has, its share of the sends."""
@@ -33,6 +39,7 @@ CHANNELS: dict[str, Channel] = {
     "three": Channel(RAW, 4, max_concurrency=3),
     "paced": Channel(RAW, 6, release_interval_ms=200, release_count=25),
     "short": Channel(RAW, 4, max_retries=2),
+    "deep": Channel(RAW, 2),
     "shared": Channel(BOTH, 10),
     "work": Channel(HANDLER, 20),
     "four": Channel(HANDLER, 4, max_concurrency=4),
@@ -64,6 +71,11 @@ FAULTS: dict[str, int] = {
     "receiver": 8,
     "disk": 1,
     "clock": 2,
+    "stranger": 5,
+    "locks": 4,
+    "isolation": 3,
+    "month": 2,
+    "dump": 1,
 }
 RESTARTS = ("kill_backend", "kill_postmaster", "disk")
 MOODS = ("hang", "garbage", "drip", "reset", "huge", "bomb", "500", "503", "429", "half")
@@ -94,6 +106,8 @@ class Op:
     rollback: bool = False
     wait_ms: int = 0  # between the last send and the commit
     cancel: float | None = None  # which of the latest messages to cancel afterwards, 0 to 1
+    cancel_ms: int = 0  # between the cancel and its commit
+    cancel_undone: bool = False  # the cancel is rolled back
 
 
 @dataclass(frozen=True)
@@ -122,6 +136,7 @@ class Plan:
     workers: int = 3
     worker_lease: float = 2.0
     drain_seconds: float = 90.0
+    turns: bool = True  # a month ends in the middle of the run, by the clock of the server
     channels: dict[str, Channel] = field(default_factory=lambda: dict(CHANNELS))
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -154,7 +169,7 @@ class Plan:
         """The operation of this sender with this number."""
         op = self._base(sender, number)
         dice = Random(f"{self.seed}/repeat/{sender}/{number}")
-        if dice.random() < 0.12:
+        if dice.random() < self.options.get("repeats", 0.12):
             # A short way back its message is still live, a long way back it has ended.
             before = self._base(sender, max(0, number - dice.choice([1, 2, 5, 40, 120])))
             keyed = [item for item in before.items if item.idem]
@@ -169,13 +184,23 @@ class Plan:
         dice = Random(f"{self.seed}/op/{sender}/{number}")
         way = dice.choices(["single", "batch", "many"], [5, 2, 3])[0]
         own = dice.random() < 0.75
-        count = {"single": dice.randint(1, 4) if own else 1, "batch": dice.randint(2, 30), "many": dice.randint(2, 15)}
+        # Now and then a batch that is more than consumers take at once: the front of its lane stays for a while.
+        batch = dice.randint(100, 250) if dice.random() < self.options.get("big_batches", 0.08) else dice.randint(2, 30)
+        count = {"single": dice.randint(1, 4) if own else 1, "batch": batch, "many": dice.randint(2, 15)}
         one = self._channel(dice) if way == "batch" else None  # a batch has one channel and no options
+        one = DEEP if one and batch >= 100 and DEEP in self.channels else one
         items = tuple(self._item(dice, f"s{sender}.{number}.{i}", one) for i in range(count[way]))
-        wait = 0 if dice.random() < 0.7 else dice.randint(1, 60) if dice.random() < 0.95 else dice.randint(500, 1500)
-        cancel = dice.random() if dice.random() < 0.1 else None
+        hurried = dice.random() < self.options.get("hurried", 0.7)
+        wait = 0 if hurried else dice.randint(1, 60) if dice.random() < 0.95 else dice.randint(500, 1500)
+        # In seasons: after a cancel consumers look out for a while, and without one they go a shorter way.
+        season = 0.2 if number // SEASON % 2 == 0 else 0.0
+        cancel = dice.random() if dice.random() < self.options.get("cancels", season) else None
         by = dice.choice(["client", "sql"])
-        return Op(number, way, by, own, items, own and dice.random() < 0.1, wait if own else 0, cancel)
+        rollback = own and dice.random() < 0.1
+        slowly = dice.random() < self.options.get("slow_cancels", 0.4)
+        hold = dice.randint(20, 300) if slowly else 0
+        undone = slowly and dice.random() < 0.3
+        return Op(number, way, by, own, items, rollback, wait if own else 0, cancel, hold, undone)
 
     def _channel(self, dice: Random) -> str:
         return dice.choices(list(self.channels), [channel.weight for channel in self.channels.values()])[0]

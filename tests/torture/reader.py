@@ -17,12 +17,15 @@ from tests.torture.reach import Over, connect, note
 
 FEEDS = {"archive": "ended_xid", "event_log": "xid"}
 #: Ordered by the column itself: the text of the same name that is selected would put 999 behind 1000.
-NEXT = """select f.{xid}::text, f.id from menzil.{feed} f where (f.{xid}, f.id) > (%s::text::xid8, %s)
- and f.{xid} < %s::text::xid8 order by f.{xid}, f.id limit 2000"""
+NEXT = {
+    "archive": """select f.ended_xid::text, f.id from menzil.feed_between(%(xid)s, %(to)s) f
+ where (f.ended_xid, f.id) > (%(xid)s::xid8, %(id)s) order by f.ended_xid, f.id limit 2000""",
+    "event_log": """select f.xid::text, f.id from menzil.event_log f where (f.xid, f.id) > (%(xid)s::text::xid8, %(id)s)
+ and f.xid < %(to)s::text::xid8 order by f.xid, f.id limit 2000""",
+}
 
 #: The same with a bug: an id that is committed late is never seen.
-BY_ID = """select {xid}::text, id from menzil.{feed} where %s::text is not null and id > %s and %s::text is not null
- order by id limit 2000"""
+BY_ID = "select {xid}::text, id from menzil.{feed} where id > %(id)s order by id limit 2000"
 
 
 class Reader:
@@ -64,8 +67,8 @@ class Reader:
         position = conn.execute("select xid from menzil.feed_position(%s)", (feed,)).fetchone()
         assert position is not None
         xid, row_id = self.places[feed]
-        text = (BY_ID if self.plan.mutant == "feed_by_id" else NEXT).format(feed=feed, xid=FEEDS[feed])
-        rows = conn.execute(text.encode(), (str(xid), row_id, position[0])).fetchall()
+        text = BY_ID.format(feed=feed, xid=FEEDS[feed]) if self.plan.mutant == "feed_by_id" else NEXT[feed]
+        rows = conn.execute(text.encode(), {"xid": str(xid), "id": row_id, "to": position[0]}).fetchall()
         for xid, row_id in rows:
             self.me.diary.note("feed", xid=int(xid), id=row_id, table=feed)
             self.places[feed] = (int(xid), row_id)

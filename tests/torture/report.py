@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tests.torture.checker import INVARIANTS
 from tests.torture.runner import Outcome
 
-MESSAGES = ("messages acknowledged", "send.ok", "send.unknown", "send.undone", "send.refused", "cancel.ok")
+MESSAGES = ("messages acknowledged", "send.ok", "send.unknown", "send.undone", "send.refused", "cancel.ok", "restored")
 WORK = (
     "lease",
     "settle.ok",
@@ -19,6 +19,9 @@ WORK = (
     "handle.begin",
     "hit",
     "feed",
+    "message_next",
+    "the long way",
+    "months",
 )
 
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tests.torture import checker, effects, tables
+from tests.torture import checker, copies, effects, tables
 from tests.torture.faults import Faults, unavailable
 from tests.torture.history import Diary, Entry, read
 from tests.torture.invariants.facts import Violation
@@ -22,6 +22,14 @@ from tests.torture.stage import Stage
 
 #: Seconds until a fault that found nobody tries again.
 AGAIN = 0.5
+#: Seconds from the start of the server to the first send, about.
+SET_UP = 4.0
+#: Told in the report: whether the run saw what it should.
+ASKED = {
+    "months": "select count(distinct menzil._month_of(m.created_at)) from menzil.message m",
+    "message_next": "select sum(calls)::bigint from pg_stat_user_functions where funcname = 'message_next'",
+    "the long way": "select sum(calls)::bigint from pg_stat_user_functions where funcname = '_next_the_long_way'",
+}
 Say = Callable[[str], None]
 
 
@@ -51,10 +59,11 @@ def run(plan: Plan, *, keep: Path | None = None, disk: bool = False, say: Say = 
         path = Path(tempfile.mkdtemp(prefix="mzt-"))
         stack.callback(shutil.rmtree, path, ignore_errors=True)
         path.chmod(0o755)
-        for name in ("history", "said"):
+        for name in ("history", "said", "dumps"):
             (path / name).mkdir()
         place = Place(path)
-        server = Server(path, disk)
+        # Everybody is there after some seconds; then the month ends in the middle of the faults.
+        server = Server(path, disk, turn_in=SET_UP + plan.seconds / 2 if plan.turns else None)
         stack.callback(server.close)
         if keep is not None:
             stack.callback(_keep, place, server, keep)
@@ -80,13 +89,17 @@ def run(plan: Plan, *, keep: Path | None = None, disk: bool = False, say: Say = 
         for code, text in server.errors():
             if code in ("40P01", "XX000", "XX001", "XX002"):
                 diary.note("error", where="server log", text=text[:500], sqlstate=code)
-        found_tables, history = tables.read(server.dsn), read(place.diaries)
+        found_tables = tables.read(server.dsn)
+        for file in sorted(place.dumps.iterdir()):
+            diary.note("restored", file=file.name, **copies.drained(server.dsn, file))
+        history = read(place.diaries)
         say(f"checking {len(history)} entries against {len(found_tables.ended)} ended messages")
         found = checker.violations(history, found_tables, plan)
         found += effects.violations(server.ask(effects.READ), found_tables)
         stories = [checker.story(violation, history, found_tables) for violation in found[:20]]
+        counts = _count(history) | {name: server.ask(text) for name, text in ASKED.items()}
         return Outcome(
-            plan, found, stories, _count(history), {k: faults.counts[k] for k in FAULTS if faults.counts[k]},
+            plan, found, stories, counts, {k: faults.counts[k] for k in FAULTS if faults.counts[k]},
             {k: v for k, v in missing.items() if plan.kinds is None or k in plan.kinds}, server.error_counts(), drain,
             time.monotonic() - began,
         )  # fmt: skip
@@ -105,7 +118,8 @@ def _torment(stage: Stage, say: Say) -> Faults:
             schedule.insert(0, replace(fault, at=now - start, what="cut"))
         if schedule and schedule[0].at <= now - start:
             if not faults.strike(schedule[0], now):
-                schedule.append(replace(schedule[0], at=now - start + AGAIN))  # nobody there to strike
+                # Its target is not there, and may never come again: other dice the next time.
+                schedule.append(replace(schedule[0], at=now - start + AGAIN, dice=f"{schedule[0].dice} again"))
             schedule.pop(0)
             schedule.sort(key=lambda fault: fault.at)
         if now - told > 5:

@@ -26,6 +26,8 @@ BATCH = "select menzil.send_batch(%s, %s::jsonb[])"
 MANY = f"""select menzil.send_many(%s::text[], %s::jsonb[], %s::integer[], {LATERS}, %s::text[], null, {LATERS},
  %s::text[])"""
 
+NEXT = "select (select id from menzil.message_peek(%s, 1))"
+
 
 class Sender:
     """Sends, remembers what was acknowledged, and writes everything down."""
@@ -61,7 +63,7 @@ class Sender:
         else:
             self._by_itself(op, conn)
         if op.cancel is not None and self.recent:
-            self._cancel(self.recent[int(op.cancel * len(self.recent))])
+            self._cancel(self._next_one(op) or self.recent[int(op.cancel * len(self.recent))], op)
 
     def _by_itself(self, op: Op, conn: Conn) -> None:
         """The call commits; what no answer tells is unknown."""
@@ -100,7 +102,8 @@ class Sender:
         except Exception as error:
             note(self.me.diary, "commit", error)
             self._undo(conn)
-            self.me.diary.note("send.unknown", op=op.number)
+            undone = sqlstate(error) in REFUSALS  # a SERIALIZABLE transaction may fail at its commit
+            self.me.diary.note("send.undone" if undone else "send.unknown", op=op.number)
         else:
             if tag == "COMMIT":
                 self._acknowledge(op, ids)
@@ -145,16 +148,33 @@ class Sender:
         columns = zip(*map(_values, op.items), strict=True)
         return list(_one(conn, MANY, [list(column) for column in columns]))
 
-    def _cancel(self, message: int) -> None:
-        assert self.conn is not None
+    def _next_one(self, op: Op) -> int | None:
+        """The message that is leased next, where a mutant needs a cancel just then."""
+        if not self.plan.options.get("cancel_next"):
+            return None
         try:
-            answer = _one(self.conn, "select menzil.message_cancel(%s)", (message,))
+            return _one(conn, NEXT, (op.items[0].channel,)) if (conn := self.conn) else None
+        except psycopg.Error as error:
+            note(self.me.diary, "peek", error)
+            return None
+
+    def _cancel(self, message: int, op: Op) -> None:
+        """In a transaction that may stay open for a while, and may be rolled back."""
+        conn = self.conn
+        assert conn is not None
+        try:
+            conn.execute("begin")
+            answer = _one(conn, "select menzil.message_cancel(%s)", (message,))
+            if op.cancel_ms:
+                time.sleep(op.cancel_ms / 1000)
+            tag = conn.execute("rollback" if op.cancel_undone else "commit").statusmessage
         except psycopg.Error as error:
             note(self.me.diary, "cancel", error)
+            self._undo(conn)
             if sqlstate(error) not in REFUSALS:
                 self.me.diary.note("cancel.unknown", id=message, answer=None)
         else:
-            self.me.diary.note("cancel.ok", id=message, answer=answer)
+            self.me.diary.note("cancel.ok" if tag == "COMMIT" else "cancel.undone", id=message, answer=answer)
 
 
 def _values(item: Item) -> tuple[Any, ...]:

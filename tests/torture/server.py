@@ -18,7 +18,7 @@ from psycopg.conninfo import make_conninfo
 
 from menzil.embedded import Embedded
 from menzil.install import migrate
-from tests.torture import effects
+from tests.torture import clock, effects, months
 from tests.torture.plan import ENDPOINT, Plan
 
 #: Room for a full run; nothing is taken before it is used.
@@ -39,18 +39,26 @@ class Server:
     """Start it, ask it, read its log. An acknowledged commit survives the death of every process (fsync is off, but
     synchronous_commit is on: the log is in the hands of the kernel)."""
 
-    def __init__(self, place: Path, disk: bool) -> None:
+    def __init__(self, place: Path, disk: bool, turn_in: float | None = None) -> None:
+        """With `turn_in`, a month ends so many seconds from now by the clock of this server."""
         self.home = place / "pg"
         self.home.mkdir()
         self.disk = disk and self._mount()
         self.home.chmod(0o755)
-        self.embedded = Embedded(self.home, durable=False).start()
+        self.library = clock.compiled(place)
+        self.turns = turn_in is not None and self.library is not None
+        wrapped = None
+        if turn_in is not None and self.library is not None:
+            wrapped = clock.wrapped(place, self.library, int(clock.until_the_month_ends() - turn_in))
+        with clock.in_use(wrapped):
+            self.embedded = Embedded(self.home, durable=False).start()
         self.port = self.embedded.port
         self.dsn = make_conninfo(self.embedded.dsn, dbname="torture", sslmode="disable", gssencmode="disable")
         with psycopg.connect(self.embedded.dsn, autocommit=True) as conn:
             assert conn.execute("show synchronous_commit").fetchone() == ("on",)
             conn.execute("alter system set log_error_verbosity = verbose")
             conn.execute("alter system set deadlock_timeout = '200ms'")
+            conn.execute("alter system set track_functions = 'pl'")
             conn.execute("alter system set max_wal_size = '512MB'")  # the disk may be memory
             conn.execute("select pg_reload_conf()")
             conn.execute("create database torture")
@@ -78,6 +86,9 @@ class Server:
                 )
                 policy = json.dumps({**RETRIES, "max_retries": channel.max_retries})
                 conn.execute("select menzil.set_retry_policy(%s, %s::jsonb)", (name, policy))
+            if self.turns:  # no month has been made ahead: what comes after the turn has to wait for the job
+                conn.execute(months.DROP_AHEAD)
+                conn.execute(months.jobs_due(months.NEXT_MONTH).encode())
 
     def connect(self, seconds: float = 60.0) -> psycopg.Connection[Any]:
         """Connect directly, around the proxy, once the server is up again."""

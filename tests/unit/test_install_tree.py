@@ -71,7 +71,8 @@ def test_sql_file_can_be_installed_anywhere(path):
     text = path.read_text(encoding="utf-8")
     # A database in another encoding may not know our quotation marks.
     assert text.isascii()
-    # Every file becomes a part of a larger transaction.
-    assert not re.search(r"^\s*(begin|commit|rollback|start transaction)\s*;", text, re.IGNORECASE | re.MULTILINE)
+    # Every file becomes a part of a larger transaction. A procedure may commit when it is called, not when it is made.
+    made = re.sub(r"create or replace procedure .*?\$(\w*)\$.*?\$\1\$", "", text, flags=re.IGNORECASE | re.DOTALL)
+    assert not re.search(r"^\s*(begin|commit|rollback|start transaction)\s*;", made, re.IGNORECASE | re.MULTILINE)
     assert not re.search(r"^\\", text, re.MULTILINE), "psql commands need psql"
     assert text.endswith("\n")

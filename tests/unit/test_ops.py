@@ -156,7 +156,7 @@ def test_a_missing_value_is_named(make: Any) -> None:
     [
         lambda: sending.send(5, 1),
         lambda: sending.send("billing", 1, priority="high"),
-        lambda: sending.send("billing", 1, correlation_id="nobody"),
+        lambda: sending.send("billing", 1, correlation_id="no uuid"),
         lambda: messages.status(True),
         lambda: consuming.defer(LEASE, state="text"),
     ],
@@ -164,6 +164,39 @@ def test_a_missing_value_is_named(make: Any) -> None:
 def test_a_value_of_the_wrong_kind_is_refused(make: Any) -> None:
     with pytest.raises(menzil.InvalidValueError):
         make()
+
+
+@pytest.mark.parametrize(
+    ("make", "hint"),
+    [
+        (lambda: sending.send("billing", 1, priority="high"), "give an int"),
+        (lambda: consuming.dequeue(lease="x"), "give an int or a float"),
+        (lambda: consuming.dequeue(lease=timedelta(seconds=3)), "give it .total_seconds()"),
+        (lambda: sending.send("billing", 1, correlation_id="no uuid"), "write 32 hexadecimal digits"),
+    ],
+)
+def test_a_number_of_the_wrong_kind_comes_with_a_hint(make: Any, hint: str) -> None:
+    with pytest.raises(menzil.InvalidValueError) as refused:
+        make()
+    assert (refused.value.hint or "").startswith(hint)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: consuming.complete(7),
+        lambda: consuming.complete_many([LEASE, 7]),
+        lambda: consuming.heartbeat(7),
+        lambda: consuming.defer_many([(7, menzil.Defer())]),
+        lambda: consuming.fail(7, "no"),
+        lambda: consuming.following([7]),
+    ],
+)
+def test_what_is_no_message_is_named(make: Any) -> None:
+    with pytest.raises(menzil.UsageError) as refused:
+        make()
+    assert refused.value.message == "7 is not a message."
+    assert refused.value.hint == "give a Message, or a Lease of an id and an attempt"
 
 
 def test_an_unknown_option_is_a_mistake_in_the_call() -> None:
@@ -246,7 +279,7 @@ def test_a_message_can_fail_whatever_its_error_says() -> None:
 
 def test_answers_come_in_the_order_of_the_question() -> None:
     op = consuming.complete_many([menzil.Lease(3, 1), menzil.Lease(1, 4), menzil.Lease(2, 1)])
-    assert op.params == ("{3,1,2}", "{1,4,1}", None)
+    assert op.params == ("{3,1,2}", "{1,4,1}", None, None)
     answers = op.read([(1, "settled"), (2, "stale"), (3, "unknown")])
     assert [(answer.id, answer.outcome, answer.ok) for answer in answers] == [
         (3, menzil.Settlement.UNKNOWN, False),
@@ -259,12 +292,46 @@ def test_defer_many_keeps_each_lease_its_own() -> None:
     op = consuming.defer_many(
         [(menzil.Lease(1, 1), menzil.Defer(seconds=2)), (menzil.Lease(2, 1), menzil.Defer(state=b"\x00s"))]
     )
-    assert op.params == ("{1,2}", "{1,1}", "{NULL,NULL}", "{2.0,NULL}", '{NULL,"\\\\x0073"}')
+    assert op.params == ("{1,2}", "{1,1}", "{NULL,NULL}", "{2.0,NULL}", '{NULL,"\\\\x0073"}', None)
+
+
+def leased(id: int, batch: int | None) -> Message:
+    """A message as a dequeue hands it out."""
+    none = (None,) * 4
+    return Message.from_row((id, "a", None, None, None, 1, None, None, None, None, 0, 0, *none, batch), json.loads)
+
+
+def test_settles_show_the_batch_of_those_who_know_it() -> None:
+    known = [leased(5, 3), LEASE, leased(6, 3)]
+    made = [
+        consuming.complete_many(known),
+        consuming.defer_many([(one, menzil.Defer()) for one in known]),
+        consuming.fail_many([(one, menzil.Fail("no")) for one in known]),
+        consuming.heartbeat_many(known),
+    ]
+    assert [op.params[-1] for op in made] == ["{3,NULL,3}"] * 4
+    assert [op.text.count("%s") for op in made] == [len(op.params) for op in made]
+    assert Message(1, "a").batch is None
+
+
+def test_a_failure_says_in_types_what_its_prefix_says_in_words() -> None:
+    how = [
+        menzil.Fail("no"),
+        menzil.Fail("no", retry=False),
+        menzil.Fail("no", disable=True),
+        menzil.Fail("HTTP 503", retry=7, rest=True),
+        menzil.Fail("no", retry=0, rest=False),
+    ]
+    params = consuming.fail_many([(menzil.Lease(id, 1), one) for id, one in enumerate(how)]).params
+    assert params[5:7] == ("{f,t,t,f,f}", "{NULL,NULL,NULL,t,f}")
+    plain = consuming.fail_many([(LEASE, menzil.Fail("HTTP 429", retry=7))]).params
+    assert plain[5:7] == ("{f}", None), "who does not say it leaves it to the text"
 
 
 def test_one_channel_may_be_named_without_a_list() -> None:
     assert consuming.dequeue(channels="a").params[2] == consuming.dequeue(channels=["a"]).params[2] == '{"a"}'
-    assert consuming.dequeue().params == ("30000", "1", None, None, "f")
+    assert consuming.dequeue().params == ("30000", "1", None, None, "f", "f")
+    assert consuming.dequeue(apart=True).params[5] == "t"
     assert consuming.dequeue(lease=0.0001).params[0] == "1", "a short lease is no lease of zero"
 
 

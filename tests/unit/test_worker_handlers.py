@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import functools
 import re
 import threading
@@ -14,7 +13,6 @@ import pytest
 import menzil
 from menzil.worker import outcomes
 from menzil.worker.address import Address
-from menzil.worker.context import isolated
 from menzil.worker.handler import Handler
 from menzil.worker.log import Hide
 from menzil.worker.threads import Threads
@@ -161,47 +159,6 @@ def test_an_exception_whose_text_cannot_be_read_is_still_a_failure() -> None:
             raise RuntimeError("no text")
 
     assert "OddError: (its text cannot be read)" in outcomes.failure(OddError(), HIDE).reason
-
-
-def test_what_a_handler_sets_in_its_context_the_next_one_does_not_see() -> None:
-    user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="nobody")
-
-    async def handle(name: str) -> str:
-        before = user.get()
-        user.set(name)
-        await asyncio.sleep(0)
-        assert user.get() == name
-        return before
-
-    async def slot() -> list[str]:
-        return [await isolated(handle(name)) for name in ("anna", "bert")]
-
-    assert asyncio.run(slot()) == ["nobody", "nobody"]
-
-
-def test_cancelling_reaches_a_handler_in_its_own_context() -> None:
-    async def story() -> list[str]:
-        seen: list[str] = []
-
-        async def handle() -> None:
-            try:
-                await asyncio.sleep(60)
-            except asyncio.CancelledError:
-                await asyncio.sleep(0)
-                seen.append("cleaned up")
-                raise
-
-        async def slot() -> None:
-            await isolated(handle())
-
-        task = asyncio.create_task(slot())
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return seen
-
-    assert asyncio.run(story()) == ["cleaned up"]
 
 
 def test_threads_are_used_again_and_a_hanging_one_is_given_up() -> None:

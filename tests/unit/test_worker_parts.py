@@ -16,7 +16,6 @@ from menzil.cli import main
 from menzil.cli.worker import _commands
 from menzil.deliver.protocol import Surroundings
 from menzil.deliver.registry import Protocols, UnknownProtocolError
-from menzil.maintain import JANITORS
 from menzil.worker.log import FLOOD, Hide, Log
 from menzil.worker.wake import Bell, Wake
 
@@ -104,13 +103,6 @@ def test_a_flood_of_events_is_counted_not_repeated(
         log.info("failed")
     assert len(caplog.messages) == FLOOD + 2
     assert caplog.messages[-2:] == ["failed more=30", "failed"]
-
-
-def test_every_janitor_has_a_name_of_its_own_and_a_bound() -> None:
-    assert len({janitor.name for janitor in JANITORS}) == len(JANITORS) == 13
-    assert all(janitor.interval >= 1 and 1 <= janitor.rounds <= 100 for janitor in JANITORS)
-    for janitor in JANITORS:
-        assert "menzil." in janitor.sweep(7).text
 
 
 def test_importing_menzil_does_not_import_the_worker() -> None:

@@ -8,7 +8,7 @@ import click
 
 from menzil.cli import given
 from menzil.cli.database import Database, on_database
-from menzil.cli.names import page, page_options
+from menzil.cli.names import knowing_names, page, page_options
 from menzil.cli.plan import carry_out, yes_option
 from menzil.cli.show import cell, count, document, fields, json_option, say
 from menzil.model.errors import UnknownNameError, UsageError
@@ -52,10 +52,10 @@ def show(db: Database, name: str, as_json: bool) -> None:
 
 
 def _channel(db: Database, name: str) -> dict[str, Any]:
-    found = db.run(looking.channel(name))
-    if found is None:
-        hint = "`menzil channel list` shows those there are"
-        raise UnknownNameError(f"There is no channel named {name!r}.", hint=hint)
+    with knowing_names(db, name):
+        found = db.run(looking.channel(name))
+        if found is None:
+            raise UnknownNameError(f"There is no channel named {name!r}.")
     return found
 
 
@@ -64,7 +64,7 @@ def _limit(text: str) -> int:
     if text.lower() == "none":
         return 0
     if not text.isdecimal() or int(text) == 0:
-        raise UsageError(f"{text!r} is no limit.", hint="write a number from 1 on, or none")
+        raise UsageError(f"{text!r} is not a valid limit.", hint="write a number from 1 on, or none")
     return int(text)
 
 

@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any, TypeVar
 
+import click
 import psycopg
 
 from menzil.cli.dsn import dsn_option, resolve
 from menzil.client.pool import PoolOptions
 from menzil.install import check
-from menzil.model.errors import RefusedError, UsageError
+from menzil.model.errors import PermissionDeniedError, RefusedError, UsageError, unreachable
 from menzil.ops import looking
 from menzil.ops.op import Op
 from menzil.ops.run import run
@@ -68,7 +69,12 @@ def on_database(command: Callable[..., T]) -> Callable[..., T]:
     @wraps(command)
     def connecting(dsn: str | None, *args: Any, **kwargs: Any) -> T:
         with connected(dsn) as db:
-            return command(db, *args, **kwargs)
+            try:
+                return command(db, *args, **kwargs)
+            except PermissionDeniedError as error:
+                doing = click.get_current_context().command_path
+                sentence = f"Role {db.conn.info.user} may not run `{doing}`: {error.message}."
+                raise PermissionDeniedError(sentence, sqlstate=error.sqlstate, hint=error.hint) from error
 
     return connecting
 
@@ -84,7 +90,10 @@ def connected(dsn: str | None, *, fitting: bool = True) -> Iterator[Database]:
 
 def connect(dsn: str) -> psycopg.Connection[Any]:
     """Open a connection in autocommit, with nothing set that a pooler would mind."""
-    return psycopg.connect(dsn, **PoolOptions(prepare=False, max_size=1, timeout=10).connect_kwargs(dsn))
+    try:
+        return psycopg.connect(dsn, **PoolOptions(prepare=False, max_size=1, timeout=10).connect_kwargs(dsn))
+    except psycopg.Error as error:
+        raise unreachable(error) from error
 
 
 @contextmanager

@@ -74,7 +74,7 @@ def show(db: Database, dlq_id: int, as_json: bool) -> None:
     """Show a dead letter with its body and every attempt."""
     found = db.run(looking_dlq.dead_letter(dlq_id))
     if found is None:
-        hint = "`menzil dlq list` shows their ids; that of a message is another one"
+        hint = "`menzil dlq list` shows their ids; a dead letter has another id than its message"
         raise UnknownNameError(f"There is no dead letter {dlq_id}.", hint=hint)
     attempts = db.run(looking_messages.attempts(found["original_message_id"]))
     if as_json:

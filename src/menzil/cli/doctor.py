@@ -45,19 +45,21 @@ def _schema(db: Database) -> list[Finding]:
         return [Finding("schema", "unknown", f"Could not look: {error.message}", error.hint)]
     if not differences:
         return [Finding("schema", "ok", "The schema is as this menzil has it.")]
-    found = [_difference(one.what, one.sentence) for one in differences[:NAMED]]
+    found = [_difference(one.what, one.sentence, kind=one.kind) for one in differences[:NAMED]]
     if len(differences) > NAMED:
         found.append(_difference("changed", f"{len(differences) - NAMED} more differences"))
     return found
 
 
-def _difference(what: str, sentence: str) -> Finding:
+def _difference(what: str, sentence: str, *, kind: str = "") -> Finding:
+    # What was never applied is applied without being asked; what was and is gone, is not.
+    outstanding = what == "missing" and kind in ("migration", "code")
     repair = {
         "missing": "menzil migrate --reapply",
         "outdated": "menzil migrate",
         "changed": "menzil migrate --reapply",
         "unknown": "upgrade this menzil, or drop what is not its own",
-    }[what]
+    }["outdated" if outstanding else what]
     return Finding(
         "schema", "critical" if what == "missing" else "warning", f"{sentence[:1].upper()}{sentence[1:]}.", repair
     )

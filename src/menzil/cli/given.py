@@ -100,7 +100,8 @@ def seconds(given: str) -> float:
     """Read a duration: seconds, or a number with a unit."""
     found = duration(given)
     if found is None:
-        raise UsageError(f"{given!r} is no duration.", hint="write seconds, or a number with a unit: 30s, 5m, 2h, 1d")
+        hint = "write seconds, or a number with a unit: 30s, 5m, 2h, 1d"
+        raise UsageError(f"{given!r} is not a valid duration.", hint=hint)
     return found
 
 
@@ -124,7 +125,7 @@ def when(given: str) -> datetime | timedelta:
         return moment.replace(tzinfo=UTC) if moment.utcoffset() is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         hint = 'write ISO 8601 (2026-01-31T12:00, UTC unless it says otherwise) or -1d, "2h ago", now'
-        raise UsageError(f"{given!r} is no time.", hint=hint) from None
+        raise UsageError(f"{given!r} is not a valid time.", hint=hint) from None
 
 
 def headers(given: Iterable[str]) -> dict[str, str] | None:
@@ -133,6 +134,6 @@ def headers(given: Iterable[str]) -> dict[str, str] | None:
     for pair in given:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"{pair!r} is no header.", hint="write --header name=value")
+            raise UsageError(f"{pair!r} is not a valid header.", hint="write --header name=value")
         found[name.strip()] = value
     return found or None

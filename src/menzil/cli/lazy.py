@@ -8,13 +8,14 @@ a bug and keeps its traceback.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import IO, Any, NamedTuple
 
 import click
 import psycopg
 
-from menzil.model.errors import MenzilError, translate
+from menzil.model.errors import READ_ONLY, MenzilError, read_only, translate
 
 #: Exit codes: the command did its work and found something to fix, or it could not do its work at all.
 SOMETHING_TO_FIX = 1
@@ -62,6 +63,18 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command), f"{place.target} is not a click command"
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            # click knows only commands that are imported.
+            near = get_close_matches(args[0], self.places, 1)
+            if not near:
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx) from error
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.places[name].help) for name in self.list_commands(ctx)])
@@ -77,5 +90,7 @@ class LazyGroup(click.Group):
 
 def _explain(error: psycopg.Error) -> MenzilError:
     """What the server said, when it is nothing that menzil has a class for: a timeout, a deadlock, a full disk."""
+    if error.sqlstate == READ_ONLY:
+        return read_only()
     sentence = error.diag.message_primary or str(error).strip() or type(error).__name__
     return MenzilError(f"The database could not: {sentence}.", sqlstate=error.sqlstate, hint=error.diag.message_hint)

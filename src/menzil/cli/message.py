@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -10,9 +10,10 @@ import click
 from menzil.cli.body import show_body
 from menzil.cli.database import Database, on_database
 from menzil.cli.lazy import SOMETHING_TO_FIX
-from menzil.cli.names import limit_option
+from menzil.cli.names import knowing_names, limit_option
 from menzil.cli.show import document, fields, json_option, listing, say, table
 from menzil.cli.timeline import lines
+from menzil.model.errors import PermissionDeniedError
 from menzil.model.message import Message
 from menzil.ops import looking_messages, messages
 from menzil.ops.looking_messages import STATUSES
@@ -28,8 +29,13 @@ def message() -> None:
 @json_option
 @on_database
 def show(db: Database, message_id: int, as_json: bool) -> None:
-    """Show a message and everything that happened to it."""
-    found = db.run(looking_messages.live_message(message_id)) or db.run(looking_messages.ended_message(message_id))
+    """Show a message and everything that happened to it, or its status where the role may not read messages."""
+    try:
+        found = db.run(looking_messages.live_message(message_id)) or db.run(looking_messages.ended_message(message_id))
+    except PermissionDeniedError:  # menzil_application and menzil_worker may ask for the status alone
+        status = asdict(db.run(messages.status(message_id)))
+        document(status) if as_json else fields(status)
+        return
     if found is None:
         db.run(messages.status(message_id))  # refuses an id that never was, or whose history is gone
         found = db.run(looking_messages.ended_message(message_id))  # or it ended just now
@@ -58,13 +64,14 @@ def list_messages(
     db: Database, channel: str | None, status: str | None, before: int | None, limit: int, as_json: bool
 ) -> None:
     """List messages, newest first, waiting and ended ones."""
-    asked = looking_messages.messages(limit=limit + 1, channel=channel, status=status, before=before)
-    found = sorted((row for op in asked for row in db.run(op)), key=itemgetter("id"), reverse=True)
+    found = db.run(looking_messages.messages(limit=limit + 1, channel=channel, status=status, before=before))
+    if channel is not None and not found:
+        with knowing_names(db, channel):
+            db.run(looking_messages.demand_channel(channel))
     end = found[limit - 1]["id"] if len(found) > limit else None
-    if end is None and (channel is not None or status is not None):
+    if end is None and status != "processing" and (channel is not None or status is not None):
         # The page is short: because there is no more, or because it was looked for far enough.
-        reached = [place for op in looking_messages.reach(status, before) if (place := db.run(op)) is not None]
-        end = max(reached, default=None)
+        end = db.run(looking_messages.reach(before))
     shown = [row for row in found[:limit] if end is None or row["id"] >= end]
     if as_json:
         document({"messages": shown, "next_before": end})

@@ -8,6 +8,7 @@ import click
 
 from menzil.cli import given
 from menzil.cli.database import Database, on_database
+from menzil.cli.names import knowing_names
 from menzil.cli.plan import carry_out, yes_option
 from menzil.cli.show import cell, count, document, duration, json_option
 from menzil.model.errors import UnknownNameError, UsageError
@@ -57,10 +58,10 @@ def replay(
         return
     if endpoint is None or start is None:
         raise UsageError("Which messages?", hint="give their ids, or --endpoint NAME --from TIME")
-    found = db.run(looking.channel(endpoint))
-    if found is None:
-        hint = "`menzil channel list` shows those there are"
-        raise UnknownNameError(f"There is no channel or endpoint named {endpoint!r}.", hint=hint)
+    with knowing_names(db, endpoint):
+        found = db.run(looking.channel(endpoint))
+        if found is None:
+            raise UnknownNameError(f"There is no channel or endpoint named {endpoint!r}.")
     # Fixed now: the plan and the run speak of the same range.
     since, until = db.moment(start), db.moment(end if end is not None else timedelta())
     assert since is not None

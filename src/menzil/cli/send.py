@@ -12,6 +12,7 @@ import click
 
 from menzil.cli import given
 from menzil.cli.database import Database, on_database
+from menzil.cli.names import knowing_names
 from menzil.cli.options import chosen, message_options
 from menzil.cli.progress import Progress
 from menzil.cli.show import count, document, json_option, say
@@ -43,9 +44,11 @@ def send(
     if batch:
         if as_text or as_bytes or said.get("idempotency_key") is not None:
             raise UsageError("--batch takes no --text, --bytes or --idempotency-key.", hint="its lines are JSON values")
-        _send_lines(db, name, "-" if body is None else body, said, as_json=as_json)
+        with knowing_names(db, name):
+            _send_lines(db, name, "-" if body is None else body, said, as_json=as_json)
         return
-    message_id = db.run(sending.send(name, _payload(body, as_text, as_bytes), dumps=given.dumps, **said))
+    with knowing_names(db, name):
+        message_id = db.run(sending.send(name, _payload(body, as_text, as_bytes), dumps=given.dumps, **said))
     if as_json:
         document({"id": message_id})
     else:

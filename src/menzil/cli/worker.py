@@ -37,7 +37,7 @@ from menzil.worker.log import LOGGER
 @click.option("--grace", type=click.FloatRange(0), metavar="SECONDS", help="Time to finish at the end.  [default: 10]")
 @click.option("--no-listen", is_flag=True, help="Poll only, without waiting for NOTIFY.")
 @click.option("--no-prepare", is_flag=True, help="Prepare no statements (PgBouncer before 1.21).")
-@click.option("--no-janitors", is_flag=True, help="Leave the sweeping to other workers.")
+@click.option("--no-janitors", is_flag=True, help="Leave the jobs of housekeeping to other workers.")
 @click.option("--no-endpoints", is_flag=True, help="Serve handlers only.")
 @click.option("--verbose", "-v", is_flag=True, help="Say more.")
 def worker(app: str | None, dsn: str | None, processes: int, once: bool, **given: Any) -> None:

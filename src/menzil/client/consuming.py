@@ -23,14 +23,33 @@ class Consuming(Client):
         channels: str | Iterable[str] | None = None,
         *,
         worker: str | None = None,
+        apart: bool = False,
         conn: Borrowed | None = None,
     ) -> list[Message]:
         """Take up to `limit` messages under a lease of `lease` seconds; [] when there is nothing to do.
 
         Takes from `channels`, or from all of them. On your own `conn` the messages are yours when you commit, and their
-        channels wait for that: commit at once.
+        channels wait for that: commit at once. Messages of one dequeue wait for each other's settles; with `apart` they
+        do not, for messages that you settle in transactions of your own that stay open.
         """
-        return self._run(ops.dequeue(limit, lease, channels, worker, loads=self._loads), conn)
+        return self._run(ops.dequeue(limit, lease, channels, worker, apart=apart, loads=self._loads), conn)
+
+    def next(
+        self,
+        done: Iterable[Leased] = (),
+        limit: int = 1,
+        lease: float = 30,
+        channels: str | Iterable[str] | None = None,
+        *,
+        worker: str | None = None,
+        conn: Borrowed | None = None,
+    ) -> tuple[list[Message], list[LeaseOutcome]]:
+        """End the messages of `done` and take the next ones, in one statement.
+
+        For a loop, each time with the batch before; `late` are those of `done` whose lease was lost.
+        Beside a busy channel, messages of other channels and priorities may come 100 ms late.
+        """
+        return self._run(ops.following(done, limit, lease, channels, worker, loads=self._loads), conn)
 
     def complete(self, message: Leased, *, conn: Borrowed | None = None) -> None:
         """The work is done: end the message."""
@@ -98,14 +117,33 @@ class AsyncConsuming(AsyncClient):
         channels: str | Iterable[str] | None = None,
         *,
         worker: str | None = None,
+        apart: bool = False,
         conn: AsyncBorrowed | None = None,
     ) -> list[Message]:
         """Take up to `limit` messages under a lease of `lease` seconds; [] when there is nothing to do.
 
         Takes from `channels`, or from all of them. On your own `conn` the messages are yours when you commit, and their
-        channels wait for that: commit at once.
+        channels wait for that: commit at once. Messages of one dequeue wait for each other's settles; with `apart` they
+        do not, for messages that you settle in transactions of your own that stay open.
         """
-        return await self._run(ops.dequeue(limit, lease, channels, worker, loads=self._loads), conn)
+        return await self._run(ops.dequeue(limit, lease, channels, worker, apart=apart, loads=self._loads), conn)
+
+    async def next(
+        self,
+        done: Iterable[Leased] = (),
+        limit: int = 1,
+        lease: float = 30,
+        channels: str | Iterable[str] | None = None,
+        *,
+        worker: str | None = None,
+        conn: AsyncBorrowed | None = None,
+    ) -> tuple[list[Message], list[LeaseOutcome]]:
+        """End the messages of `done` and take the next ones, in one statement.
+
+        For a loop, each time with the batch before; `late` are those of `done` whose lease was lost.
+        Beside a busy channel, messages of other channels and priorities may come 100 ms late.
+        """
+        return await self._run(ops.following(done, limit, lease, channels, worker, loads=self._loads), conn)
 
     async def complete(self, message: Leased, *, conn: AsyncBorrowed | None = None) -> None:
         """The work is done: end the message."""

@@ -17,9 +17,8 @@ from typing import Any
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
 
 from menzil.model.errors import ConnectionFailedError, UsageError
-from menzil.ops import connecting, upkeep
+from menzil.ops import connecting
 from menzil.ops.connecting import AsyncConn, Conn
-from menzil.ops.run import run, run_async
 
 # Pools of the parent process after a fork: never used, never closed, so that the parent keeps its sockets.
 _inherited: list[object] = []
@@ -53,12 +52,6 @@ def _still_there(conn: Conn | AsyncConn) -> None:
 def _busy(options: PoolOptions) -> ConnectionFailedError:
     sentence = f"All {options.max_size} connections were busy for {options.timeout:g} seconds."
     return ConnectionFailedError(sentence, hint="give Menzil(max_connections=…) more of them")
-
-
-def _fits(answer: upkeep.Handshake) -> bool:
-    """Refuse a database that this client does not know; otherwise say whether a lone statement is READ COMMITTED."""
-    connecting.demand_known(answer, "client")
-    return answer.read_committed
 
 
 class OwnPool:
@@ -99,7 +92,7 @@ class OwnPool:
             if self._pool is None:
                 with connecting.connect(self._dsn, self._kwargs) as conn:
                     connecting.configure(conn)
-                    self.read_committed = _fits(run(conn, upkeep.handshake(), own=True))
+                    self.read_committed = connecting.handshake(conn, "client")
                 kwargs = self._options.pool_kwargs(self._dsn)
                 self._pool = ConnectionPool(configure=connecting.configure, check=_still_there, **kwargs)
                 self._pool.open()
@@ -149,7 +142,7 @@ class AsyncOwnPool:
             if self._pool is None:
                 async with await connecting.connect_async(self._dsn, self._kwargs) as conn:
                     await connecting.configure_async(conn)
-                    self.read_committed = _fits(await run_async(conn, upkeep.handshake(), own=True))
+                    self.read_committed = await connecting.handshake_async(conn, "client")
                 kwargs = self._options.pool_kwargs(self._dsn)
                 pool: AsyncConnectionPool[AsyncConn] = AsyncConnectionPool(
                     configure=connecting.configure_async, check=_still_there_async, **kwargs

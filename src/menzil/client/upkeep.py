@@ -1,4 +1,4 @@
-"""Settings and janitors, sync and async."""
+"""Settings and housekeeping, sync and async."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from menzil.ops import upkeep as ops
 
 
 class Upkeep(Client):
-    """Settings, and the janitors a worker otherwise calls."""
+    """Settings, and the jobs that otherwise a worker does."""
 
     def setting(self, name: str, *, conn: Borrowed | None = None) -> str:
         """The value of a setting, as text."""
@@ -19,7 +19,7 @@ class Upkeep(Client):
         self._run(ops.set_setting(name, value), conn)
 
     def maintain(self, *, conn: Borrowed | None = None) -> None:
-        """Run all janitors once."""
+        """Do once what the queue needs to go on: recover, expire, promote, forget old keys."""
         self._run(ops.maintain(), conn)
 
     def mark_expired(self, limit: int = 1000, *, conn: Borrowed | None = None) -> int:
@@ -36,7 +36,7 @@ class Upkeep(Client):
 
 
 class AsyncUpkeep(AsyncClient):
-    """Settings, and the janitors a worker otherwise calls."""
+    """Settings, and the jobs that otherwise a worker does."""
 
     async def setting(self, name: str, *, conn: AsyncBorrowed | None = None) -> str:
         """The value of a setting, as text."""
@@ -47,7 +47,7 @@ class AsyncUpkeep(AsyncClient):
         await self._run(ops.set_setting(name, value), conn)
 
     async def maintain(self, *, conn: AsyncBorrowed | None = None) -> None:
-        """Run all janitors once."""
+        """Do once what the queue needs to go on: recover, expire, promote, forget old keys."""
         await self._run(ops.maintain(), conn)
 
     async def mark_expired(self, limit: int = 1000, *, conn: AsyncBorrowed | None = None) -> int:

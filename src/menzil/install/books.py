@@ -35,11 +35,14 @@ def record_migration(migration: Migration) -> str:
     return f"insert into menzil.migration (version, name, checksum) values ({values});"
 
 
+def record_objects() -> str:
+    """Return the statements that remove functions the code no longer has, and remember how the others look."""
+    return text("record_objects").format(objects=text("objects"))
+
+
 def record_code(tree: Tree) -> str:
-    """Return the statements that book the code as applied and remember how it looks."""
-    return text("record_code").format(
-        version=tree.version, checksum=tree.code_checksum, package=package_version(), objects=text("objects")
-    )
+    """Return the statement that books the code as applied."""
+    return text("record_code").format(version=tree.version, checksum=tree.code_checksum, package=package_version())
 
 
 @cache

@@ -14,7 +14,7 @@ from menzil.install.state import State, read
 from menzil.install.step import execute
 from menzil.install.tree import Tree, load
 
-Kind = Literal["migration", "code", "function", "view"]
+Kind = Literal["migration", "code", "function", "procedure", "view"]
 What = Literal["missing", "changed", "unknown", "outdated"]
 
 
@@ -75,7 +75,7 @@ def _objects(conn: psycopg.Connection[Any], *, with_looks: bool) -> list[Differe
         cursor.execute("select kind, name, fingerprint from menzil.installed_object", prepare=False)
         recorded = {(kind, name): fingerprint for kind, name, fingerprint in cursor}
         cursor.execute(books.statement(books.text("objects")), prepare=False)
-        present = {(kind, name): fingerprint for kind, name, fingerprint in cursor}
+        present = {(kind, name): fingerprint for kind, name, fingerprint, _made_now in cursor}
     found = []
     for kind, name in sorted(recorded.keys() | present.keys()):
         before, now = recorded.get((kind, name)), present.get((kind, name))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import psycopg
 
-from menzil.model.errors import ConnectionFailedError, MenzilError, PermissionDeniedError
+from menzil.model.errors import READ_ONLY, ConnectionFailedError, MenzilError, PermissionDeniedError, read_only
 
 
 class InstallError(MenzilError):
@@ -45,7 +45,9 @@ def explain(error: psycopg.Error, doing: str) -> MenzilError:
             f"The role has not the right, while {doing}: {sentence}.",
             hint="run it as the role that owns schema menzil, or as a member of that role",
         )
+    if state == READ_ONLY:
+        return read_only()
     hint = error.diag.message_hint
-    if state == "25006":
-        hint = "connect to the primary: this server accepts no writes"
+    if error.diag.source_function == "exec_stmt_raise":  # our own SQL said it, as a whole sentence
+        return InstallError(sentence, sqlstate=state, hint=hint)
     return InstallError(f"The database refused while {doing}: {sentence}.", sqlstate=state, hint=hint)

@@ -1,5 +1,6 @@
-"""Bring a database up to date: outstanding migrations one by one, then functions, views and roles in one go.
+"""Bring a database up to date: outstanding migrations one by one, and with the last one functions, views and roles.
 
+A migration that has much to copy brings a function that copies it beforehand, in short transactions, while others work.
 Safe to run at any time, by several at once, while workers run. Says what it does through `progress`, line by line.
 """
 
@@ -15,13 +16,16 @@ from typing import Any
 
 import psycopg
 from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 
 from menzil.install import books
 from menzil.install.errors import explain
 from menzil.install.state import State, demand_continuable, read
 from menzil.install.step import Pace, Progress, execute, execute_file, run_step
 from menzil.install.tree import Migration, Tree, load
-from menzil.model.errors import ConnectionFailedError, PermissionDeniedError, UsageError
+from menzil.model.errors import PermissionDeniedError, UsageError, unreachable
+
+CODE = "applying functions, views and roles"
 
 
 @dataclass
@@ -73,12 +77,18 @@ class _Migrator:
         try:
             state = self._look()
             self.report.from_version = state.version
-            for migration in self._wanted(state, target):
-                if self._step(f"applying {migration.label}", partial(self._apply, migration)):
+            wanted = self._wanted(state, target)
+            for migration in wanted:
+                self._prepare(migration)
+                # One transaction, so that no code ever meets tables that it was not written for.
+                with_code = migration is wanted[-1] and target in (None, self.tree.version)
+                work = partial(self._apply, migration, with_code=with_code)
+                if self._step(f"applying {migration.label}", work):
                     self.report.applied.append(migration.label)
-            if target in (None, self.tree.version) and (reapply or not self._look().runs(self.tree)):
-                work = partial(self._apply_code, reapply=reapply)
-                self.report.code_applied = self._step("applying functions, views and roles", work)
+            if self.report.code_applied:
+                self.progress(f"{CODE}: done in the same transaction")
+            elif target in (None, self.tree.version) and (reapply or not self._look().runs(self.tree)):
+                self.report.code_applied = self._step(CODE, partial(self._apply_code, reapply=reapply))
             self.report.to_version = self._look().version
         finally:
             self.conn.remove_notice_handler(self._notice)
@@ -89,7 +99,8 @@ class _Migrator:
         if target is not None and not state.version <= target <= self.tree.version:
             raise UsageError(
                 f"Schema {target} cannot be reached: the database has {state.version}, this menzil knows up to "
-                f"{self.tree.version}, and migrations only go forward."
+                f"{self.tree.version}, and migrations only go forward.",
+                hint=f"choose a target from {max(state.version, 1)} to {self.tree.version}, or leave it out",
             )
         here = state.probe
         if not here.has_schema and not here.may_create:
@@ -99,13 +110,43 @@ class _Migrator:
             )
         return [one for one in state.outstanding(self.tree) if target is None or one.version <= target]
 
-    def _apply(self, migration: Migration) -> bool:
+    def _prepare(self, migration: Migration) -> None:
+        """Call menzil._before_NNNN, if an earlier migration brought it, until a round has less to do than it may."""
+        doing = f"preparing {migration.label}"
+        started = time.monotonic()
+        total, done = 0, self.pace.rows
+        while done >= self.pace.rows and self._may_prepare(migration):
+            work = partial(self._round, migration)
+            done = run_step(self.conn, doing, work, pace=self.pace, progress=self.progress)
+            total += done
+            if done:
+                self.progress(f"{doing}: {total} rows in {time.monotonic() - started:.2f} s")
+
+    def _may_prepare(self, migration: Migration) -> bool:
+        name = f"menzil._before_{migration.version:04}(integer)"
+        with self.conn.transaction(), self.conn.cursor(row_factory=tuple_row) as cursor:
+            cursor.execute(books.statement(f"select to_regprocedure('{name}') is not null"), prepare=False)
+            return cursor.fetchone() == (True,)
+
+    def _round(self, migration: Migration) -> int:
+        # Behind the lock: another migrator may have applied the migration, and then the function is gone.
+        if not self._may_prepare(migration):
+            return 0
+        with self.conn.cursor(row_factory=tuple_row) as cursor:
+            call = f"select menzil._before_{migration.version:04}({self.pace.rows})"
+            row = cursor.execute(books.statement(call), prepare=False).fetchone()
+        return int(row[0]) if row else 0
+
+    def _apply(self, migration: Migration, *, with_code: bool) -> bool:
+        self.report.code_applied = False
         execute(self.conn, books.text("books"))
         # Only now, behind the lock, is it certain what others did in the meantime.
         if migration.version in self._read().applied:
             return False
         execute_file(self.conn, migration.source)
         execute(self.conn, books.record_migration(migration))
+        if with_code:
+            self.report.code_applied = self._apply_code(reapply=False)
         return True
 
     def _apply_code(self, *, reapply: bool) -> bool:
@@ -118,6 +159,7 @@ class _Migrator:
             return False
         for source in self.tree.code:
             execute_file(self.conn, source)
+        execute(self.conn, books.record_objects())
         if self.tree.roles is not None:
             execute(self.conn, books.text("become_installer"))
             execute_file(self.conn, self.tree.roles)
@@ -151,6 +193,8 @@ class _Migrator:
         line = diagnostic.message_primary or ""
         if diagnostic.message_hint:
             line = f"{line} ({diagnostic.message_hint})"
+        if line in self.report.notices:  # said by a try that had to give way
+            return
         self.report.notices.append(line)
         self.progress(f"notice: {line}")
 
@@ -168,9 +212,6 @@ def _connected(database: str | psycopg.Connection[Any]) -> Iterator[psycopg.Conn
     try:
         conn = psycopg.connect(database, autocommit=True, fallback_application_name="menzil migrate")
     except psycopg.Error as error:
-        why = str(error).strip().splitlines()[0].removeprefix("connection failed: ").removeprefix("connection is bad: ")
-        raise ConnectionFailedError(
-            f"The server cannot be reached: {why}", sqlstate=error.sqlstate, hint="is it running, and is the DSN right?"
-        ) from error
+        raise unreachable(error) from error
     with conn:
         yield conn

@@ -21,7 +21,8 @@ def script(kind: Kind, *, start: int | None = None, root: Path | None = None) ->
     if start is not None and kind != "upgrade":
         raise UsageError("Only an upgrade starts from a version.", hint="menzil sql upgrade --from VERSION")
     if start is not None and not 0 < start <= tree.version:
-        raise UsageError(f"There is no schema {start} to start from: this menzil knows 1 to {tree.version}.")
+        sentence = f"There is no schema {start} to start from: this menzil knows 1 to {tree.version}."
+        raise UsageError(sentence, hint="leave --from out: the script skips what the database has")
     match kind:
         case "install":
             body = _install(tree)
@@ -38,6 +39,7 @@ def script(kind: Kind, *, start: int | None = None, root: Path | None = None) ->
             "begin isolation level read committed;",
             books.text("session"),
             books.text("lock"),
+            books.text("lock_timeout"),
             *body,
             "commit;",
             "",
@@ -80,7 +82,7 @@ end
 
 
 def _code(tree: Tree) -> list[str]:
-    body = [_file(source) for source in tree.code]
+    body = [*(_file(source) for source in tree.code), books.record_objects()]
     if tree.roles is not None:
         body += [books.text("become_installer"), _file(tree.roles), books.text("become_owner")]
     return [*body, books.record_code(tree)]

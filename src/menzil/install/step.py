@@ -1,7 +1,9 @@
 """One step of an installation: a transaction that never makes the workers wait for long.
 
 A statement that needs a table for itself queues, and everybody who comes later queues behind it. So each step waits two
-seconds at most, gives way, and tries again a little later, until it gets through or its patience ends.
+seconds at most, gives way, and tries again a little later, until it gets through or its patience ends. It also gives
+way before deadlock_timeout is over: a client and the step may each wait for the other, and PostgreSQL would then end
+the client's transaction.
 """
 
 from __future__ import annotations
@@ -25,10 +27,14 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Pace:
-    """How long to wait for others, in seconds: for one lock, and over all tries of one step."""
+    """How long to wait, in seconds: for one lock, and over all tries of one step. How many rows to copy at once.
 
-    lock_timeout: float = 2.0
+    Without `lock_timeout` a step waits four fifths of the server's deadlock_timeout, and two seconds at most.
+    """
+
+    lock_timeout: float | None = None
     patience: float = 60.0
+    rows: int = 20_000
 
 
 def run_step(conn: psycopg.Connection[Any], doing: str, work: Callable[[], T], *, pace: Pace, progress: Progress) -> T:
@@ -46,7 +52,7 @@ def run_step(conn: psycopg.Connection[Any], doing: str, work: Callable[[], T], *
             waited = time.monotonic() - started
             if waited + delay > pace.patience:
                 raise _locked(conn, doing, waited) from error
-            progress(f"{doing}: somebody is in the way, trying again in {delay:.1f} s")
+            progress(f"{doing}: another transaction holds a lock, trying again in {delay:.1f} s")
         time.sleep(delay)
         delay = min(delay * 2, 5.0)
 
@@ -77,7 +83,9 @@ def _prepare(conn: psycopg.Connection[Any], pace: Pace, progress: Progress) -> N
         if cursor.fetchone() == (False,):
             progress("another migration is running: waiting for it")
             execute(conn, books.text("lock"))
-    execute(conn, f"set local lock_timeout = {max(1, round(pace.lock_timeout * 1000))}")
+    execute(conn, books.text("lock_timeout"))
+    if pace.lock_timeout is not None:
+        execute(conn, f"set local lock_timeout = {max(1, round(pace.lock_timeout * 1000))}")
     execute(conn, books.text("become_owner"))
 
 

@@ -168,6 +168,7 @@ class PermissionDeniedError(MenzilError):
     """The role of this connection may not do this."""
 
     default_sqlstate = "42501"
+    default_hint = "docs/reference/sql.md#roles says which role may do what"
 
 
 class SecretError(MenzilError):
@@ -203,6 +204,22 @@ BY_SQLSTATE: dict[str, type[MenzilError]] = {
 
 # These mean both "not installed" and "your own SQL is wrong"; only the first is ours to explain.
 _UNDEFINED = {"3F000", "42883", "42P01"}
+
+
+READ_ONLY = "25006"
+
+
+def read_only() -> RefusedError:
+    """Return what to tell a person whose command met a server or a role that accepts no writes."""
+    hint = "connect to the primary, or turn off default_transaction_read_only for this role"
+    return RefusedError("This connection is read-only.", sqlstate=READ_ONLY, hint=hint)
+
+
+def unreachable(error: psycopg.Error) -> ConnectionFailedError:
+    """Return what to raise, ``from`` the original, when a connection could not be opened."""
+    why = str(error).strip().splitlines()[0].removeprefix("connection failed: ").removeprefix("connection is bad: ")
+    hint = "is it running, and is the DSN right?"
+    return ConnectionFailedError(f"The server cannot be reached: {why}", sqlstate=error.sqlstate, hint=hint)
 
 
 def translate(error: psycopg.Error) -> MenzilError | None:

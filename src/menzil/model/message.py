@@ -13,7 +13,7 @@ T = TypeVar("T")
 # A row of message_dequeue: columns that psycopg reads at no cost are read, the others stay as they came over the wire.
 Raw = bytes | None
 Row = tuple[
-    int, str, bytes | None, Raw, bytes | None, int, Raw, Raw, Raw, str | None, int, int, Raw, Raw, Raw, Raw
+    int, str, bytes | None, Raw, bytes | None, int, Raw, Raw, Raw, str | None, int, int, Raw, Raw, Raw, Raw, int | None
 ]  # fmt: skip
 
 
@@ -54,7 +54,7 @@ class Message:
         self._loads = json_loads
         absent = (None, None, None)
         told = (ordering_key, priority, retry_count)
-        self._row = (id, channel, content, None, state, attempt, *absent, *told, None, *absent)
+        self._row = (id, channel, content, None, state, attempt, *absent, *told, None, *absent, None)
         created_at = created_at or datetime.now(UTC)
         decoded = {3: payload, 6: headers, 7: correlation_id, 8: metadata}
         self._seen = decoded | {12: created_at, 13: scheduled_at, 14: expires_at, 15: unlock_at}
@@ -172,6 +172,11 @@ class Message:
     def unlock_at(self) -> datetime | None:
         """When the lease ends unless a heartbeat moves it; None for a message that was only peeked at."""
         return self._decode(15, self._row[15], read_time)
+
+    @property
+    def batch(self) -> int | None:
+        """A hint that lets settles find the lease faster; None for a message that was peeked at or made by hand."""
+        return self._row[16]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Message):

@@ -36,13 +36,15 @@ class Fail:
 
     `retry` True leaves the delay to the retry policy, a number is the delay in seconds, False gives up now and makes
     the message a dead letter. `disable` says that the destination is gone: it gives up, and an endpoint whose config
-    has auto_disable_on_gone takes no more messages.
+    has auto_disable_on_gone takes no more messages. `rest` says that the endpoint asks to be left alone for the seconds
+    of `retry`, with all its messages; None leaves it to the reason, where "HTTP 429" and "HTTP 503" ask for that.
     """
 
     reason: str
     retry: bool | float = True
     disable: bool = False
     response: Response | None = None
+    rest: bool | None = None
 
 
 #: What a handler returns, and a protocol's deliver.

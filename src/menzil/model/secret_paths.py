@@ -1,6 +1,6 @@
 """Where the secrets of an endpoint's config are: the same rules as in SQL, for whoever must know before SQL does.
 
-A test compares them with functions/endpoint/http_config_rules.sql and menzil._is_secret_header.
+A test compares them with functions/3_verbs/endpoint/config_rules.sql and menzil._is_secret_header.
 """
 
 from __future__ import annotations

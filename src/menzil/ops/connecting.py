@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from menzil.model.errors import SchemaTooNewError, SchemaTooOldError, UsageError, translate
+from menzil.model.errors import SchemaMissingError, SchemaTooNewError, SchemaTooOldError, UsageError, unreachable
 from menzil.model.version import SCHEMA_VERSION_KNOWN
-from menzil.ops.run import read_plainly
-from menzil.ops.upkeep import Handshake
+from menzil.ops import upkeep
+from menzil.ops.run import read_plainly, run, run_async
 
 Conn = psycopg.Connection[Any]
 AsyncConn = psycopg.AsyncConnection[Any]
@@ -39,7 +39,7 @@ def connect(dsn: str, given: Mapping[str, Any]) -> Conn:
     try:
         return psycopg.connect(dsn, **given)
     except psycopg.Error as error:
-        raise translate(error) or error from error
+        raise unreachable(error) from error
 
 
 async def connect_async(dsn: str, given: Mapping[str, Any]) -> AsyncConn:
@@ -47,7 +47,7 @@ async def connect_async(dsn: str, given: Mapping[str, Any]) -> AsyncConn:
     try:
         return await psycopg.AsyncConnection.connect(dsn, **given)
     except psycopg.Error as error:
-        raise translate(error) or error from error
+        raise unreachable(error) from error
 
 
 def configure(conn: Conn) -> None:
@@ -62,10 +62,32 @@ async def configure_async(conn: AsyncConn) -> None:
     await conn.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
 
 
-def demand_known(answer: Handshake, who: str) -> None:
-    """Refuse a schema that this client or worker does not know."""
+def handshake(conn: Conn, who: str) -> bool:
+    """Refuse a schema that this client or worker does not know; tell whether a lone statement is READ COMMITTED."""
+    try:
+        answer = run(conn, upkeep.handshake(), own=True)
+    except SchemaMissingError as error:
+        raise _missing(conn, error) from error
+    return _fits(answer, who)
+
+
+async def handshake_async(conn: AsyncConn, who: str) -> bool:
+    """The same on an async one."""
+    try:
+        answer = await run_async(conn, upkeep.handshake(), own=True)
+    except SchemaMissingError as error:
+        raise _missing(conn, error) from error
+    return _fits(answer, who)
+
+
+def _missing(conn: Conn | AsyncConn, error: SchemaMissingError) -> SchemaMissingError:
+    return SchemaMissingError(f"menzil is not installed in database {conn.info.dbname}.", sqlstate=error.sqlstate)
+
+
+def _fits(answer: upkeep.Handshake, who: str) -> bool:
     installed = answer.schema_version
     if installed > SCHEMA_VERSION_KNOWN:
         raise SchemaTooNewError(f"The database has schema {installed}; this {who} knows {SCHEMA_VERSION_KNOWN}.")
     if installed < SCHEMA_VERSION_KNOWN:
         raise SchemaTooOldError(f"The database has schema {installed}; this {who} needs {SCHEMA_VERSION_KNOWN}.")
+    return answer.read_committed

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
+from menzil.model.errors import UsageError
 from menzil.model.message import Message
 from menzil.model.options import Leased
 from menzil.model.outcome import Defer, Fail, LeaseOutcome, Response, Settlement
@@ -15,11 +16,20 @@ from menzil.ops.op import Op, Rows
 
 _DEQUEUE = """
 select id, channel, content, payload, state, num_attempts, headers, correlation_id, metadata, ordering_key, priority,
-  retry_count, created_at, scheduled_at, expires_at, unlock_at
-from menzil.message_dequeue(%s::bigint, %s::integer, %s::text[], %s::text, %s::boolean)"""
+  retry_count, created_at, scheduled_at, expires_at, unlock_at, batch
+from menzil.message_dequeue(%s::bigint, %s::integer, %s::text[], %s::text, %s::boolean, %s::boolean)"""
+_NEXT = """
+select id, channel, content, payload, state, num_attempts, headers, correlation_id, metadata, ordering_key, priority,
+  retry_count, created_at, scheduled_at, expires_at, unlock_at, batch, outcome
+from menzil.message_next(%s::bigint[], %s::bigint[], %s::bigint, %s::integer, %s::text[], %s::text, %s::boolean,
+  %s::bigint[])"""
+
+#: The messages, and what could not be completed.
+Following = tuple[list[Message], list[LeaseOutcome]]
 
 _COMPLETE = "select menzil.message_complete(%s::bigint, %s::bigint)"
-_COMPLETE_MANY = "select id, outcome from menzil.message_complete(%s::bigint[], %s::bigint[], %s::jsonb[])"
+_COMPLETE_MANY = """
+select id, outcome from menzil.message_complete(%s::bigint[], %s::bigint[], %s::jsonb[], %s::bigint[])"""
 
 # Delays are added by the database: its clock is the one that decides when they are over.
 _DEFER = """
@@ -28,15 +38,17 @@ select menzil.message_defer(%s::bigint, %s::bigint,
 _DEFER_MANY = """
 select id, outcome from menzil.message_defer(%s::bigint[], %s::bigint[], (
     select array_agg(coalesce(w.at, clock_timestamp() + make_interval(secs => w.delay)) order by w.place)
-    from unnest(%s::timestamptz[], %s::float8[]) with ordinality as w(at, delay, place)), %s::bytea[])"""
+    from unnest(%s::timestamptz[], %s::float8[]) with ordinality as w(at, delay, place)), %s::bytea[], %s::bigint[])"""
 
 _HEARTBEAT = "select menzil.message_heartbeat(%s::bigint, %s::bigint, %s::bigint)"
-_HEARTBEAT_MANY = "select id, outcome from menzil.message_heartbeat(%s::bigint[], %s::bigint[], %s::bigint)"
+_HEARTBEAT_MANY = """
+select id, outcome from menzil.message_heartbeat(%s::bigint[], %s::bigint[], %s::bigint, %s::bigint[])"""
 
 _FAIL = "select menzil.message_fail(%s::bigint, %s::bigint, %s::text, %s::interval)"
 _FAIL_MANY = """
 select id, outcome
-from menzil.message_fail(%s::bigint[], %s::bigint[], %s::text[], %s::interval[], %s::jsonb[])"""
+from menzil.message_fail(%s::bigint[], %s::bigint[], %s::text[], %s::interval[], %s::jsonb[], %s::boolean[],
+  %s::boolean[], %s::bigint[])"""
 
 
 def dequeue(
@@ -46,20 +58,47 @@ def dequeue(
     worker: str | None = None,
     *,
     endpoints: bool = False,
+    apart: bool = False,
     loads: Loads = json_loads,
 ) -> Op[list[Message]]:
-    """menzil.message_dequeue."""
+    """menzil.message_dequeue, from `channels`, all channels or all endpoints; `apart`: a lease for each message."""
+    params = (*_wish(limit, lease, channels, worker, endpoints), "t" if apart else "f")
+    return Op(_DEQUEUE, params, partial(read_messages, loads))
+
+
+def following(
+    done: Iterable[Leased],
+    limit: int = 1,
+    lease: float = 30,
+    channels: str | Iterable[str] | None = None,
+    worker: str | None = None,
+    *,
+    endpoints: bool = False,
+    loads: Loads = json_loads,
+) -> Op[Following]:
+    """menzil.message_next: complete these and lease the next in one call."""
+    done = list(done)
+    params = (*_tokens(done), *_wish(limit, lease, channels, worker, endpoints), _batches(done))
+    return Op(_NEXT, params, partial(_read_following, loads))
+
+
+def _wish(
+    limit: int, lease: float, channels: str | Iterable[str] | None, worker: str | None, endpoints: bool
+) -> tuple[str | None, ...]:
     if isinstance(channels, str):
         channels = [channels]
-    names = None if channels is None else values.array([values.text("channel", name) for name in channels])
-    params = (
+    return (
         values.milliseconds("lease", lease),
         values.integer("limit", limit),
-        names,
+        None if channels is None else values.array([values.text("channel", name) for name in channels]),
         values.optional_text("worker", worker),
         "t" if endpoints else "f",
     )
-    return Op(_DEQUEUE, params, partial(read_messages, loads))
+
+
+def _read_following(loads: Loads, rows: Rows) -> Following:
+    late = [LeaseOutcome(row[0], Settlement(row[-1])) for row in rows if row[-1] is not None]
+    return read_messages(loads, [row for row in rows if row[-1] is None] if late else rows), late
 
 
 def read_messages(loads: Loads, rows: Rows) -> list[Message]:
@@ -77,7 +116,7 @@ def complete_many(leases: Iterable[Leased], responses: Sequence[Response | None]
     """menzil.message_complete, on arrays; `responses` are none, or one for each."""
     leases = list(leases)
     given = values.sparse_array([None if one is None else _json(one) for one in responses])
-    return Op(_COMPLETE_MANY, (*_tokens(leases), given), _outcomes(leases))
+    return Op(_COMPLETE_MANY, (*_tokens(leases), given, _batches(leases)), _outcomes(leases))
 
 
 def defer(
@@ -102,6 +141,7 @@ def defer_many(items: Iterable[tuple[Leased, Defer]]) -> Op[list[LeaseOutcome]]:
         values.array(untils),
         values.numbers(delays),
         values.sparse_array([None if state is None else "\\x" + state.hex() for state in states]),
+        _batches(leases),
     )
     return Op(_DEFER_MANY, (*_tokens(leases), *params), _outcomes(leases))
 
@@ -114,7 +154,8 @@ def heartbeat(lease: Leased, seconds: float = 30) -> Op[None]:
 def heartbeat_many(leases: Iterable[Leased], seconds: float = 30) -> Op[list[LeaseOutcome]]:
     """menzil.message_heartbeat, on arrays."""
     leases = list(leases)
-    return Op(_HEARTBEAT_MANY, (*_tokens(leases), values.milliseconds("lease", seconds)), _outcomes(leases))
+    params = (*_tokens(leases), values.milliseconds("lease", seconds), _batches(leases))
+    return Op(_HEARTBEAT_MANY, params, _outcomes(leases))
 
 
 def fail(
@@ -133,7 +174,15 @@ def fail_many(items: Iterable[tuple[Leased, Fail]]) -> Op[list[LeaseOutcome]]:
     reasons = [_reason(how.reason, permanent=how.retry is False, disable=how.disable) for _, how in items]
     waits = [None if isinstance(how.retry, bool) else values.interval("retry", how.retry) for _, how in items]
     responses = [None if how.response is None else _json(how.response) for _, how in items]
-    params = (*_tokens(leases), values.array(reasons), values.sparse_array(waits), values.sparse_array(responses))
+    params = (
+        *_tokens(leases),
+        values.array(reasons),
+        values.sparse_array(waits),
+        values.sparse_array(responses),
+        values.booleans([how.retry is False or how.disable for _, how in items]),
+        values.booleans([how.rest for _, how in items]),
+        _batches(leases),
+    )
     return Op(_FAIL_MANY, params, _outcomes(leases))
 
 
@@ -156,12 +205,31 @@ def _reason(error: str, *, permanent: bool, disable: bool) -> str:
 
 
 def _token(lease: Leased) -> tuple[str, str]:
-    return values.integer("id", lease.id), values.integer("attempt", lease.attempt)
+    try:
+        return values.integer("id", lease.id), values.integer("attempt", lease.attempt)
+    except AttributeError:
+        raise _no_message([lease]) from None
 
 
 def _tokens(leases: Sequence[Leased]) -> tuple[str, str]:
-    ids, attempts = [lease.id for lease in leases], [lease.attempt for lease in leases]
+    try:
+        ids, attempts = [lease.id for lease in leases], [lease.attempt for lease in leases]
+    except AttributeError:
+        raise _no_message(leases) from None
     return values.numbers(map(str, ids)), values.numbers(map(str, attempts))
+
+
+def _no_message(leases: Sequence[object]) -> UsageError:
+    wrong = next(one for one in leases if not (hasattr(one, "id") and hasattr(one, "attempt")))
+    return UsageError(f"{wrong!r:.100} is not a message.", hint="give a Message, or a Lease of an id and an attempt")
+
+
+def _batches(leases: Sequence[Leased]) -> str | None:
+    # Only a Message knows its batch; who keeps id and attempt alone has a lease all the same.
+    batches = [getattr(lease, "batch", None) for lease in leases]
+    if not any(batches):
+        return None
+    return values.numbers([None if batch is None else str(batch) for batch in batches])
 
 
 def _outcomes(leases: Sequence[Leased]) -> Callable[[Rows], list[LeaseOutcome]]:

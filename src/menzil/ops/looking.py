@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from menzil.ops import op, values
@@ -83,16 +84,17 @@ select s.id, s.name, s.cron, s.time_zone, s.endpoint_name, s.payload, s.priority
        extract(epoch from s.expires_after)::float8, s.headers, s.metadata, s.paused, s.next_at, s.last_slot_at,
        s.last_message_id, s.last_error, s.created_at
   from menzil.schedules s where s.name > %s::text order by s.name limit %s::integer"""
+_SCHEDULES_PLAINLY = re.sub(r"s\.(payload|headers|metadata)", "null::jsonb", _SCHEDULES)
 
 
-def schedules(limit: int, after: str = "") -> Op[list[Record]]:
-    """menzil.schedules, by name."""
+def schedules(limit: int, after: str = "", *, bodies: bool = True) -> Op[list[Record]]:
+    """menzil.schedules, by name; without `bodies`, NULL in place of the columns that menzil_monitor may not read."""
     params = (values.text("name", after), values.integer("limit", limit))
     columns = (
         "id name cron time_zone endpoint_name payload:json priority ordering_key expires_after headers:json "
         "metadata:json paused next_at:time last_slot_at:time last_message_id last_error created_at:time"
     )
-    return Op(_SCHEDULES, params, records(columns))
+    return Op(_SCHEDULES if bodies else _SCHEDULES_PLAINLY, params, records(columns))
 
 
 _SETTINGS = """

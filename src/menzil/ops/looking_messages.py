@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from menzil.model.errors import InvalidValueError
-from menzil.ops import values
+from menzil.ops import op, values
 from menzil.ops.looking import SCAN
-from menzil.ops.op import Op, Rows
+from menzil.ops.op import Op
 from menzil.ops.records import Record, record, records
 
 LIVE = ("pending", "processing")
@@ -19,12 +17,12 @@ _LISTED = (
     "ended_at:time last_error"
 )
 
-# Newest first. The inner limit is the promise that no filter reads the whole history; menzil.queue or menzil.archive
-# beyond it is the next page's, and reach() says where that begins.
-_LIVE = """
+# Newest first. The inner limit is the promise that no filter reads the whole history; what lies beyond it is the next
+# page's, and reach() says where that begins.
+_MESSAGES = """
 select q.id, q.status, q.channel, q.priority, q.ordering_key, q.correlation_id, q.num_attempts, q.retry_count,
-       q.created_at, null::timestamptz, q.last_error
-  from (select * from menzil.queue where id < %s::bigint order by id desc limit %s::integer) q
+       q.created_at, q.ended_at, q.last_error
+  from (select * from menzil._messages where id < %s::bigint order by id desc limit %s::integer) q
  where (%s::text is null or q.channel = %s::text) and (%s::text is null or q.status = %s::text)
  order by q.id desc limit %s::integer"""
 
@@ -36,50 +34,37 @@ select q.id, q.status, q.channel, q.priority, q.ordering_key, q.correlation_id, 
  where q.processing_started_at is not null and q.id < %s::bigint and (%s::text is null or q.channel = %s::text)
  order by q.id desc limit %s::integer"""
 
-_ENDED = """
-select a.id, a.status, a.channel, a.priority::integer, a.ordering_key, a.correlation_id, a.num_attempts, a.retry_count,
-       a.created_at, a.ended_at, a.last_error
-  from (select * from menzil.archive where id < %s::bigint order by id desc limit %s::integer) a
- where (%s::text is null or a.channel = %s::text) and (%s::text is null or a.status = %s::text)
- order by a.id desc limit %s::integer"""
-
 _LAST_ID = 9223372036854775807
 
 
 def messages(
     *, limit: int, channel: str | None = None, status: str | None = None, before: int | None = None, scan: int = SCAN
-) -> list[Op[list[Record]]]:
-    """menzil.queue and menzil.archive, newest first: the Ops whose answers together are the page."""
+) -> Op[list[Record]]:
+    """menzil._messages, newest first: a page of it."""
     if status is not None and status not in STATUSES:
         raise InvalidValueError(f"{status!r} is not a status.", hint=f"use one of {', '.join(STATUSES)}")
     name = values.optional_text("channel", channel)
     place, most = values.integer("id", _LAST_ID if before is None else before), values.integer("limit", limit)
     if status == "processing":
-        return [Op(_PROCESSING, (place, name, name, most), records(_LISTED))]
+        return Op(_PROCESSING, (place, name, name, most), records(_LISTED))
     params = (place, values.integer("scan", scan), name, name, status, status, most)
-    live, ended = Op(_LIVE, params, records(_LISTED)), Op(_ENDED, params, records(_LISTED))
-    return [live, ended] if status is None else [live if status in LIVE else ended]
+    return Op(_MESSAGES, params, records(_LISTED))
 
 
-_LIVE_REACH = """
+def demand_channel(name: str) -> Op[None]:
+    """menzil.archive_span of no time at all: it refuses a name that no channel ever had."""
+    return Op("select menzil.archive_span(now(), now(), %s::text)", (values.text("channel", name),), op.nothing)
+
+
+_REACH = """
 select min(q.id), count(*)
-  from (select id from menzil.queue where id < %s::bigint order by id desc limit %s::integer) q"""
-_ENDED_REACH = """
-select min(a.id), count(*)
-  from (select id from menzil.archive where id < %s::bigint order by id desc limit %s::integer) a"""
+  from (select id from menzil._messages where id < %s::bigint order by id desc limit %s::integer) q"""
 
 
-def reach(status: str | None, before: int | None = None, scan: int = SCAN) -> list[Op[int | None]]:
-    """Tell the least id that messages() looked at, for each of its Ops; None when that was all there is."""
-    if status == "processing":
-        return []
+def reach(before: int | None = None, scan: int = SCAN) -> Op[int | None]:
+    """Tell the least id that messages() looked at; None when that was all there is."""
     params = (values.integer("id", _LAST_ID if before is None else before), values.integer("scan", scan))
-    live, ended = Op(_LIVE_REACH, params, _full(scan)), Op(_ENDED_REACH, params, _full(scan))
-    return [live, ended] if status is None else [live if status in LIVE else ended]
-
-
-def _full(scan: int) -> Callable[[Rows], int | None]:
-    return lambda rows: rows[0][0] if rows[0][1] >= scan else None
+    return Op(_REACH, params, lambda rows: rows[0][0] if rows[0][1] >= scan else None)
 
 
 _MESSAGE = (

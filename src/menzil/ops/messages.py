@@ -18,7 +18,7 @@ from menzil.message_status(%s::bigint)"""
 
 _PEEK = """
 select id, channel, content, payload, state, num_attempts, headers, correlation_id, metadata, ordering_key, priority,
-  retry_count, created_at, scheduled_at, expires_at, null::timestamptz
+  retry_count, created_at, scheduled_at, expires_at, null::timestamptz, null::bigint
 from menzil.message_peek(%s::text, %s::integer)"""
 
 

@@ -1,4 +1,4 @@
-"""Settings, janitors, and the handshake."""
+"""Settings, housekeeping, and the handshake."""
 
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ def integer(what: str, value: object) -> str:
             raise TypeError
         return str(operator.index(value))  # type: ignore[arg-type]  # that is the question
     except TypeError:
-        raise InvalidValueError(f"The {what} must be a whole number, not {type(value).__name__}.") from None
+        sentence = f"The {what} must be a whole number, not {type(value).__name__}."
+        raise InvalidValueError(sentence, hint="give an int") from None
 
 
 def optional_integer(what: str, value: object) -> str | None:
@@ -61,7 +62,7 @@ def _seconds(what: str, value: object) -> float:
     if value is None:
         raise MissingValueError(f"The {what} is missing.")
     if not isinstance(value, int | float) or isinstance(value, bool):
-        hint = "give it .total_seconds()" if hasattr(value, "total_seconds") else None
+        hint = "give it .total_seconds()" if hasattr(value, "total_seconds") else "give an int or a float"
         raise InvalidValueError(f"The {what} must be a number of seconds, not {type(value).__name__}.", hint=hint)
     if not math.isfinite(value) or value < 0:
         raise InvalidValueError(f"The {what} must be zero or more seconds, not {value}.")
@@ -107,7 +108,8 @@ def uuid(what: str, value: object) -> str | None:
     try:
         return str(value if isinstance(value, UUID) else UUID(str(value)))
     except ValueError:
-        raise InvalidValueError(f"The {what} is not a UUID.") from None
+        hint = "write 32 hexadecimal digits, such as 6f1c1f7e-0b5e-4b0c-9d3a-2f6f0c3e8a11"
+        raise InvalidValueError(f"The {what} is not a UUID.", hint=hint) from None
 
 
 def content(what: str, value: object) -> bytes | None:
@@ -159,6 +161,13 @@ def _element(value: str | None) -> str:
 def numbers(values: Iterable[str | None]) -> str:
     """Write numbers, which need no quotes, as one array literal."""
     return "{" + ",".join(["NULL" if value is None else value for value in values]) + "}"
+
+
+def booleans(values: Sequence[bool | None]) -> str | None:
+    """Write yes, no and unknown as one array literal, or nothing at all when none of them is known."""
+    if all(value is None for value in values):
+        return None
+    return numbers(None if value is None else "t" if value else "f" for value in values)
 
 
 def sparse_array(values: Sequence[str | None]) -> str | None:

@@ -1,30 +1,24 @@
-"""What only workers ask: leases for endpoints, settling without waiting for the disk, the registry, janitors."""
+"""What only workers ask: settling without waiting for the disk, the registry, jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any, NamedTuple
 
-from menzil.model.message import Message
 from menzil.model.options import Leased
-from menzil.model.outcome import Response
-from menzil.model.wire import Loads, json_loads, read_json, read_time
+from menzil.model.outcome import LeaseOutcome, Response, Settlement
+from menzil.model.wire import json_loads, read_json, read_time
 from menzil.ops import consuming, op, values
 from menzil.ops.op import Op, Rows
-
-_LEASE = """
-select id, channel, content, payload, state, num_attempts, headers, correlation_id, metadata, ordering_key, priority,
-  retry_count, created_at, scheduled_at, expires_at, unlock_at
-from menzil.message_dequeue(%s::bigint, %s::integer, %s::text[], %s::text, %s::boolean)"""
 
 # A settle that a crash of the server loses is repeated by the lease, so nobody waits for the disk. In the statement
 # itself, and so only in its transaction: that spares a round trip and leaves nothing in the session.
 _SETTLE = """
 select id, outcome
 from set_config('synchronous_commit', 'off', true),
-  menzil.message_complete(%s::bigint[], %s::bigint[], %s::jsonb[])"""
+  menzil.message_complete(%s::bigint[], %s::bigint[], %s::jsonb[], %s::bigint[])
+where outcome <> 'settled'"""
 _HURRY = "select set_config('synchronous_commit', 'off', true)"
 
 _HELLO = "select menzil.worker_hello(%s::text, %s::text, %s::integer, %s::text, %s::text[], %s::integer)"
@@ -33,35 +27,15 @@ _CONFIGS = """
 select id, name, protocol, config, updated_at from menzil.delivery_configs(%s::text[], %s::timestamptz[])"""
 
 
-def lease(
-    limit: int,
-    seconds: float,
-    channels: Iterable[str] | None,
-    worker: str,
-    *,
-    endpoints: bool = False,
-    loads: Loads = json_loads,
-) -> Op[list[Message]]:
-    """menzil.message_dequeue, from `channels` or from all endpoints."""
-    params = (
-        values.milliseconds("lease", seconds),
-        values.integer("limit", limit),
-        None if channels is None else values.array([values.text("channel", name) for name in channels]),
-        worker,
-        "true" if endpoints else "false",
-    )
-    return Op(_LEASE, params, partial(consuming.read_messages, loads))
-
-
 def suspects(ids: Sequence[int]) -> Op[set[int]]:
     """menzil.worker_suspects: which of these messages may have killed a worker."""
     text = "select id from menzil.worker_suspects(%s::bigint[]) as s(id)"
     return Op(text, (values.numbers(map(str, ids)),), lambda rows: {id for (id,) in rows})
 
 
-def complete(leases: Sequence[Leased], responses: Sequence[Response | None]) -> Op[list[tuple[int, str]]]:
-    """menzil.message_complete, on arrays, without waiting for the disk; the answers as they come."""
-    return Op(_SETTLE, consuming.complete_many(leases, responses).params, _pairs)
+def complete(leases: Sequence[Leased], responses: Sequence[Response | None] = ()) -> Op[list[LeaseOutcome]]:
+    """menzil.message_complete, on arrays, without waiting for the disk; answers only for what could not be settled."""
+    return Op(_SETTLE, consuming.complete_many(leases, responses).params, _late)
 
 
 def hurry() -> Op[None]:
@@ -69,8 +43,8 @@ def hurry() -> Op[None]:
     return Op(_HURRY, (), op.nothing)
 
 
-def _pairs(rows: Rows) -> list[tuple[int, str]]:
-    return rows
+def _late(rows: Rows) -> list[LeaseOutcome]:
+    return [LeaseOutcome(id, Settlement(outcome)) for id, outcome in rows]
 
 
 class Config(NamedTuple):
@@ -151,15 +125,14 @@ def call(token: str) -> Op[None]:
     return Op("select pg_notify('menzil_wake', %s::text)", (token,), op.nothing)
 
 
-def janitor_claim(name: str, interval: float, worker: str) -> Op[bool]:
-    """menzil.janitor_claim."""
-    params = (name, values.interval("interval", interval), worker)
-    return Op("select menzil.janitor_claim(%s::text, %s::interval, %s::text)", params, op.boolean)
+def job_claim(worker: str) -> Op[str | None]:
+    """menzil.job_claim: the name of the job that this worker is to do now; None when none is due."""
+    return Op("select menzil.job_claim(%s::text)", (worker,), lambda rows: rows[0][0])
 
 
-def janitor_done(name: str, count: int, error: str | None) -> Op[None]:
-    """menzil.janitor_done."""
-    return Op("select menzil.janitor_done(%s::text, %s::bigint, %s::text)", (name, str(count), error), op.nothing)
+def job_run(name: str) -> Op[int | None]:
+    """menzil.job_run: how many rows one round changed; None when it failed."""
+    return Op("select menzil.job_run(%s::text)", (name,), lambda rows: rows[0][0])
 
 
 def inbox_claim(consumer: str, key: str) -> Op[bool]:

@@ -8,9 +8,9 @@ declare
   v_functions jsonb := '{
     "menzil_application": ["send", "send_with_options", "send_batch", "send_batch_with_priority", "send_many", "message_create", "enable_fast_mode",
                            "message_cancel", "message_status", "publish", "publish_batch", "validate_event", "inbox_claim", "schema_version"],
-    "menzil_worker":      ["message_dequeue", "message_complete", "message_defer", "message_heartbeat", "message_fail", "message_status",
+    "menzil_worker":      ["message_dequeue", "message_next", "message_complete", "message_defer", "message_heartbeat", "message_fail", "message_status",
                            "delivery_configs", "worker_hello", "worker_heartbeat", "worker_stop", "worker_wait", "worker_suspects",
-                           "janitor_claim", "janitor_done",
+                           "job_claim", "job_run", "run_jobs",
                            "inbox_claim", "schedule_fire_due", "mark_expired_messages", "recover_stale_messages", "maintain_archive_partitions",
                            "archive_completed_messages", "cleanup_old_archive_partitions", "cleanup_dlq", "cleanup_event_log", "cleanup_attempts",
                            "cleanup_used_keys", "cleanup_inbox", "cleanup_workers", "reap_bulk_sends", "maintain",
@@ -19,19 +19,19 @@ declare
                            "cron_next", "cron_parse"],
     "menzil_pipeline":    ["send", "send_with_options", "send_batch", "send_batch_with_priority", "send_many", "message_create", "enable_fast_mode",
                            "publish", "publish_batch", "validate_event", "schema_version", "bulk_open", "bulk_commit", "bulk_abort",
-                           "feed_position", "feed_lost", "feed_advance",
-                           "archive_months", "archive_fingerprint", "event_log_fingerprint", "drop_exported_month"]}';
+                           "feed_position", "feed_lost", "feed_advance", "feed_between",
+                           "archive_between", "archive_span", "archive_layout", "archive_months", "archive_fingerprint", "event_log_fingerprint", "drop_exported_month"]}';
   v_views jsonb := '{
     "menzil_admin":    ["queue", "dlq", "archive", "endpoints", "channels", "event_log", "attempts", "settings", "schedules",
-                        "event_types", "subscriptions", "bulk_sends", "consumers", "archive_default"],
+                        "event_types", "subscriptions", "bulk_sends", "consumers", "jobs", "_ends", "_ended", "_ended_plainly", "_ended_otherwise", "_ended_singly", "_messages", "_month_rows"],
     "menzil_worker":   ["channels", "endpoints", "settings"],
-    "menzil_monitor":  ["channels", "endpoints", "settings", "event_log", "event_types", "subscriptions", "consumers"],
-    "menzil_pipeline": ["queue", "dlq", "archive", "archive_default", "attempts", "event_log", "event_types", "subscriptions", "channels",
-                        "endpoints", "settings", "schedules", "bulk_sends", "consumers"]}';
+    "menzil_monitor":  ["channels", "endpoints", "settings", "event_log", "event_types", "subscriptions", "consumers", "jobs"],
+    "menzil_pipeline": ["queue", "dlq", "archive", "attempts", "event_log", "event_types", "subscriptions", "channels",
+                        "endpoints", "settings", "schedules", "bulk_sends", "consumers", "_ends", "_ended", "_ended_plainly", "_ended_otherwise", "_ended_singly"]}';
 begin
   -- New functions are executable by PUBLIC unless taken away.
   for v_row in select p.oid::regprocedure as name from pg_proc p where p.pronamespace = 'menzil'::regnamespace loop
-    execute format('revoke all on function %s from public', v_row.name);
+    execute format('revoke all on routine %s from public', v_row.name);
   end loop;
   revoke all on schema menzil from public;
 
@@ -53,7 +53,7 @@ begin
        where p.pronamespace = 'menzil'::regnamespace and p.proname not like '\_%'
          and (v_role = 'menzil_admin' or v_functions -> v_role ? p.proname)
     loop
-      execute format('grant execute on function %s to %I', v_row.name, v_role);
+      execute format('grant execute on routine %s to %I', v_row.name, v_role);
     end loop;
     for v_row in select e.name from jsonb_array_elements_text(coalesce(v_views -> v_role, '[]')) e(name) loop
       execute format('grant select on menzil.%I to %I', v_row.name, v_role);

@@ -30,7 +30,7 @@ def strays(run: Run) -> list[Finding]:
     """The default partition is empty."""
     if run(looking_archive.default_is_empty()):
         return []
-    sentence = "Ended messages lie in the default partition of the archive: the partition of their month is missing."
+    sentence = "Messages lie in the default partition of the archive: the partition of their month is missing."
     return [Finding("default partition", "warning", sentence, MAINTAIN)]
 
 
@@ -43,12 +43,12 @@ def attached(run: Run) -> list[Finding]:
         if not month["attached"]:
             sentence = f"Table {name} is a month of the archive that is not attached to it."
             bounds = f"for values from ('{start.isoformat()}') to ('{end.isoformat()}')"
-            repair = f"alter table menzil.archive attach partition menzil.{name} {bounds};"
+            repair = f"alter table menzil.message attach partition menzil.{name} {bounds};"
             found.append(Finding("months", "warning", sentence, repair))
         elif (month["starts_at"], month["ends_at"]) != (start, end):
             sentence = f"Table {name} holds other messages than those of its month."
             found.append(
-                Finding("months", "critical", sentence, f"alter table menzil.archive detach partition menzil.{name};")
+                Finding("months", "critical", sentence, f"alter table menzil.message detach partition menzil.{name};")
             )
     return found
 
@@ -69,5 +69,5 @@ def _outside(counted: list[Record], months: dict[str, Record]) -> Iterator[Findi
                 f"Table {one['name']} holds messages created outside its month, {one['oldest']} to {one['newest']}."
             )
             yield Finding(
-                "rows", "critical", sentence, f"alter table menzil.archive detach partition menzil.{one['name']};"
+                "rows", "critical", sentence, f"alter table menzil.message detach partition menzil.{one['name']};"
             )

@@ -10,7 +10,7 @@ from menzil.watch.finding import Finding, Level, Look, Run
 _LEVELS: dict[str, Level] = {"ok": "ok", "warning": "warning", "error": "critical"}
 
 
-# What somebody at a terminal would type; the hints of the other checks name what they are about, and stay.
+# The command for a person at a terminal. The other checks keep the hint of the database.
 _COMMANDS = {
     "oldest_message": "menzil worker",
     "leases": "menzil worker",
@@ -24,7 +24,7 @@ _COMMANDS = {
 
 
 def health(run: Run) -> list[Finding]:
-    """The queue's own checks: backlog, workers, janitors, circuits, dead letters, snapshots and more."""
+    """The queue's own checks: backlog, workers, jobs, circuits, dead letters, snapshots and more."""
     found = []
     for row in run(watch.health_check()):
         repair = None if row.status == "ok" else _COMMANDS.get(row.name, row.hint)

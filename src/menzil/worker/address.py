@@ -9,8 +9,7 @@ from urllib.parse import quote
 
 from psycopg.conninfo import conninfo_to_dict
 
-from menzil.ops import connecting, upkeep
-from menzil.ops.run import run_async
+from menzil.ops import connecting
 
 Conn = connecting.AsyncConn
 SyncConn = connecting.Conn
@@ -58,8 +57,6 @@ class Address:
         """Refuse a database this worker does not fit."""
         conn = await self.connect("start")
         try:
-            answer = await run_async(conn, upkeep.handshake(), own=True)
+            self.read_committed = await connecting.handshake_async(conn, "worker")
         finally:
             await conn.close()
-        connecting.demand_known(answer, "worker")
-        self.read_committed = answer.read_committed

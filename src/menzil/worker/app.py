@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import threading
 from collections.abc import Callable
@@ -56,7 +57,7 @@ class Worker:
         channels     only these: names of handlers' channels, or of endpoints
         listen       whether to wait for NOTIFY besides polling
         prepare      False behind a PgBouncer in transaction mode that is older than 1.21
-        janitors     whether to take turns in sweeping: expiry, retention, schedules and the like
+        janitors     whether to do jobs of housekeeping: expiry, retention, schedules and the like
         poll         shortest and longest pause between two polls, in seconds
         grace        seconds that deliveries under way may take to finish when the worker stops
         secret_key   decrypts secrets of endpoints; MENZIL_SECRET_KEY unless given
@@ -106,6 +107,10 @@ class Worker:
 
     def run(self, *, once: bool = False) -> Tally:
         """Work until SIGTERM or SIGINT; with `once`, until nothing is due. Blocks, and returns what was done."""
+        # What the program has loaded stays: the collector need not look at it again and again. Messages come and go by
+        # the thousand without cycles: it need not look as often, either.
+        gc.freeze()
+        gc.set_threshold(5000)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(self._run(once))
 

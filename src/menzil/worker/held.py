@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from menzil.model.message import Message
+from menzil.model.outcome import Outcome
 
 if TYPE_CHECKING:
     from menzil.worker.source import Source
@@ -19,11 +20,13 @@ class Held:
 
     __slots__ = (
         "attempt",
+        "batch",
         "channel",
         "id",
         "kept_at",
         "lost",
         "message",
+        "outcome",
         "source",
         "stopped",
         "taken_at",
@@ -35,13 +38,15 @@ class Held:
         self.message = message
         self.id = message.id
         self.attempt = message.attempt
+        self.batch = message.batch
         self.channel = message.channel
         self.source = source
         self.taken_at = self.kept_at = kept_at
         self.task: asyncio.Task[None] | None = None  # who delivers it now
         self.stopped = False  # its delivery was told to stop
-        self.uncertain = False  # its outcome was sent, and the answer never came
         self.lost = False  # the lease is gone: whatever comes out is dropped
+        self.outcome: Outcome | None = None
+        self.uncertain = False  # its outcome was sent, and the answer never came
 
     @property
     def ends_at(self) -> float:

@@ -1,13 +1,19 @@
-"""The loop that leases for one source: asks when there is room, waits when there is nothing."""
+"""The loop that leases for one source: asks when there is room, waits when there is nothing.
+
+What was completed and is not settled yet when it asks is settled by the same call.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from menzil.model.errors import ConnectionFailedError, UnknownNameError
-from menzil.ops import working
+from menzil.model.message import Message
+from menzil.ops import consuming, working
+from menzil.worker.held import Held
 from menzil.worker.link import LONGEST, SHORTEST
 from menzil.worker.source import Source
 
@@ -23,21 +29,22 @@ class Leasing:
 
     def __init__(self, shift: Shift, source: Source) -> None:
         self._shift = shift
-        self._source = source
+        self.source = source
         self._channels: Sequence[str] | None = source.channels
         self._missing: set[str] = set()
         self._look_at = 0.0  # when to look for missing channels again
         self._due = 0.0  # seconds until something is due, as far as is known
+        self._waits = False  # whether to wait when a dequeue finds nothing; if not, it is asked once more
         self._empty = (0, 0)  # what had happened when a dequeue found nothing, and how many did since
 
     @property
     def dry(self) -> bool:
         """Whether two dequeues in a row found nothing and nothing has happened since; one may only have tidied up."""
-        return not self._source.held and self._empty == (self._shift.happened, 2)
+        return not self.source.held and self._empty == (self._shift.happened, 2)
 
     async def work(self) -> None:
         """Lease, again and again."""
-        shift, source, wake = self._shift, self._source, self._shift.wake
+        shift, source, wake = self._shift, self.source, self._shift.wake
         idle, pause, trouble = False, wake.shortest, SHORTEST
         while not shift.stopping:
             wanted = 0 if shift.settler.is_full else source.free()
@@ -63,11 +70,13 @@ class Leasing:
                 shift.happened += 1
                 pause = wake.shortest
                 idle = count < wanted
+                if idle:
+                    await asyncio.sleep(0)  # what is handled in no time is settled by the next call
                 continue
             self._empty = (before, min(2, self._empty[1] + 1) if self._empty[0] == before else 1)
             if shift.once:
                 shift.look_dry()
-            if idle and not (shift.once and self._empty[1] < 2):
+            if self._waits and not (shift.once and self._empty[1] < 2 and not shift.in_flight):
                 # A settle of our own may have made something ready; it rings, too.
                 # What is known to become due is not slept over.
                 rung = await source.bell.wait(heard, min(pause, max(self._due, wake.shortest)))
@@ -79,19 +88,20 @@ class Leasing:
 
     async def _ask(self, limit: int, idle: bool, asked_at: float) -> int:
         """Lease and take in; return how many."""
-        shift, source = self._shift, self._source
+        shift, source = self._shift, self.source
         if self._missing and monotonic() >= self._look_at:
             await self._look_for_channels()
+        self._waits = idle
         if self._channels == []:
             return 0
-        if idle:
+        done = [] if source.apart or shift.lease.is_busy else shift.settler.take()
+        if done:
+            self._waits = False
+        elif idle:
             # Before the dequeue: what is sent after it wakes us, what was sent before it is found by it.
             self._due = await shift.lease.run(working.wait())
-        op = working.lease(
-            limit, source.lease, self._channels, shift.name, endpoints=source.endpoints, loads=shift.loads
-        )
         try:
-            messages = await shift.lease.run(op)
+            messages = await self._lease(limit, done)
         except UnknownNameError:
             await self._look_for_channels()
             return 0
@@ -106,8 +116,23 @@ class Leasing:
             await shift.suspects.take_in(source, messages, found, asked_at)
         return len(messages)
 
+    async def _lease(self, limit: int, done: list[Held]) -> list[Message]:
+        shift, source = self._shift, self.source
+        wish = (limit, source.lease, self._channels, shift.name)
+        if not done:
+            op = consuming.dequeue(*wish, endpoints=source.endpoints, apart=source.apart, loads=shift.loads)
+            return await shift.lease.run(op)
+        try:
+            both = consuming.following(done, *wish, endpoints=source.endpoints, loads=shift.loads)
+            messages, late = await shift.lease.run(both)
+        except BaseException:
+            shift.settler.keep(done)
+            raise
+        shift.settler.told(done, late, source)
+        return messages
+
     async def _look_for_channels(self) -> None:
-        wanted = list(self._source.channels or ())
+        wanted = list(self.source.channels or ())
         there = await self._shift.lease.run(working.channels_there(wanted))
         missing = set(wanted) - there
         if missing - self._missing:

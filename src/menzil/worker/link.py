@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg.rows import tuple_row
 
-from menzil.model.errors import ConnectionFailedError, translate
+from menzil.model.errors import ConnectionFailedError, UsageError, translate
 from menzil.ops.op import Op
 from menzil.ops.run import run_async
 from menzil.worker.address import Address, Conn
@@ -47,8 +47,14 @@ class Link:
         self._log = log
         self._conn: Conn | None = None
         self._opening = asyncio.Lock()
+        self._turn = asyncio.Lock()  # tasks share the connection: what one of them runs is over before the next begins
         self._rest = SHORTEST
         self._down = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is under way."""
+        return self._turn.locked()
 
     async def connection(self) -> Conn:
         """Return the connection, opened if it is not."""
@@ -68,42 +74,52 @@ class Link:
 
     async def run(self, op: Op[T]) -> T:
         """Run one Op; it is committed when this returns."""
-        conn = await self.connection()
-        try:
-            if self._address.read_committed:
-                answer = await run_async(conn, op, own=True)
-            else:
-                async with conn.transaction():
+        async with self._turn:
+            conn = await self.connection()
+            try:
+                if self._address.read_committed:
                     answer = await run_async(conn, op, own=True)
-        except (ConnectionFailedError, psycopg.Error) as error:
-            judged = _forgetful(error) or error
-            await self._judge(conn, judged)
-            if judged is error:
+                else:
+                    async with conn.transaction():
+                        answer = await run_async(conn, op, own=True)
+            except UsageError as error:
+                self._learn(error)
                 raise
-            raise judged from error
-        self._works()
-        return answer
+            except (ConnectionFailedError, psycopg.Error) as error:
+                judged = _forgetful(error) or error
+                await self._judge(conn, judged)
+                if judged is error:
+                    raise
+                raise judged from error
+            self._works()
+            return answer
 
     async def run_all(self, ops: Sequence[Op[Any]]) -> list[Any]:
         """Run them in one transaction and one round trip, all or none."""
-        conn = await self.connection()
-        try:
-            # Statements between two syncs of a pipeline are one transaction.
-            async with conn.pipeline():
-                cursors = []
-                for op in ops:
-                    cursor = psycopg.AsyncCursor(conn, row_factory=tuple_row)
-                    await cursor.execute(op.text, op.params, binary=True)
-                    cursors.append(cursor)
-            answers = [op.read(await cursor.fetchall()) for op, cursor in zip(ops, cursors, strict=True)]
-        except psycopg.Error as error:
-            ours = _forgetful(error) or translate(error)
-            await self._judge(conn, ours or error)
-            if ours is None:
-                raise
-            raise ours from error
-        self._works()
-        return answers
+        async with self._turn:
+            conn = await self.connection()
+            try:
+                cursors = [psycopg.AsyncCursor(conn, row_factory=tuple_row) for _ in ops]
+                # Statements between two syncs of a pipeline are one transaction. A role with another isolation level
+                # by default needs a BEGIN that says READ COMMITTED, which travels in the same pipeline.
+                async with conn.pipeline(), nullcontext() if self._address.read_committed else conn.transaction():
+                    for op, cursor in zip(ops, cursors, strict=True):
+                        await cursor.execute(op.text, op.params, binary=True)
+                answers = [op.read(await cursor.fetchall()) for op, cursor in zip(ops, cursors, strict=True)]
+            except psycopg.Error as error:
+                ours = _forgetful(error) or translate(error)
+                self._learn(error)
+                await self._judge(conn, ours or error)
+                if ours is None:
+                    raise
+                raise ours from error
+            self._works()
+            return answers
+
+    def _learn(self, error: UsageError | psycopg.Error) -> None:
+        # The role got another isolation level by default after the handshake: the next call says READ COMMITTED.
+        if error.sqlstate == "25001":
+            self._address.read_committed = False
 
     async def _judge(self, conn: Conn, error: Exception) -> None:
         # An OperationalError may also be a full disk or a cancelled statement: those leave the connection alone.

@@ -9,7 +9,10 @@ from pathlib import PurePath
 from menzil.model.outcome import Complete, Defer, Fail, Outcome
 from menzil.worker.log import Hide
 
+#: Nothing to say but that it is done.
 COMPLETE = Complete()
+#: Handed back by the worker, not deferred by a handler.
+BACK = Defer()
 LONGEST = 2000
 
 

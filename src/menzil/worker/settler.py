@@ -3,12 +3,16 @@
 Nobody waits for it. Outcomes that a lost connection kept from being settled are tried again while their lease lasts;
 then they are dropped and counted as lost, and the message is delivered again. An outcome that the database refuses (a
 state too large, a time that never comes) becomes a failure that says so, and harms nobody else's.
+
+Completions without a response are most of all outcomes. They wait in a list of their own, and a leaser that is about to
+ask for messages takes them along: message_next settles and leases in one call.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from operator import attrgetter
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +23,7 @@ from menzil.model.outcome import Complete, Defer, Fail, LeaseOutcome, Outcome, S
 from menzil.ops import consuming, working
 from menzil.ops.op import Op
 from menzil.worker.held import Held
+from menzil.worker.outcomes import BACK, COMPLETE
 
 if TYPE_CHECKING:
     from menzil.worker.shift import Shift
@@ -27,7 +32,9 @@ if TYPE_CHECKING:
 #: Outcomes of one round, and how many may pile up before nothing more is leased.
 ROUND, FULL = 1000, 4000
 
-Item = tuple[Held, Outcome, bool]  # and whether it was handed back by the worker, not deferred by a handler
+_REFUSED = "The database refused to settle this"
+_TOO_LATE = "it ended before its outcome was settled"
+_by_id = attrgetter("id")
 
 
 class Settler:
@@ -35,7 +42,8 @@ class Settler:
 
     def __init__(self, shift: Shift) -> None:
         self._shift = shift
-        self._waiting: list[Item] = []
+        self._done: list[Held] = []  # completed, and there is no response to keep
+        self._others: list[Held] = []
         self._under_way = 0
         self._some = asyncio.Event()
         self._none = asyncio.Event()
@@ -44,16 +52,21 @@ class Settler:
     @property
     def count(self) -> int:
         """How many outcomes are not settled yet."""
-        return len(self._waiting) + self._under_way
+        return len(self._done) + len(self._others) + self._under_way
 
     @property
     def is_full(self) -> bool:
         """Whether it is time to stop leasing until the database has caught up."""
-        return len(self._waiting) >= FULL
+        return len(self._done) + len(self._others) >= FULL
 
-    def put(self, held: Held, outcome: Outcome, *, back: bool = False) -> None:
+    def put(self, held: Held, outcome: Outcome) -> None:
         """Settle this in the next round."""
-        self._waiting.append((held, outcome, back))
+        if outcome is COMPLETE or outcome == COMPLETE:
+            held.outcome = COMPLETE
+            self._done.append(held)
+        else:
+            held.outcome = outcome
+            self._others.append(held)
         if not self._some.is_set():
             self._some.set()
             self._none.clear()
@@ -80,38 +93,75 @@ class Settler:
         """Settle, round after round."""
         while True:
             await self._some.wait()
-            batch, self._waiting = self._next()
-            self._under_way = len(batch)
-            try:
-                await self._settle(batch)
-            except (ConnectionFailedError, psycopg.OperationalError):
-                self._keep(batch)
-                await self._shift.settle.rest(0.5)
-            self._under_way = 0
-            if not self._waiting:
-                self._some.clear()
-                self._none.set()
-            self._after({item[0].source for item in batch})
+            if not self._shift.lease.is_busy and any(source.room.is_set() for source in self._shift.sources):
+                await asyncio.sleep(0)  # a leaser was woken too: it goes first and takes completions along
+            for waiting in (self._others, self._done):  # a success takes back failures of the same moment
+                batch = self._take(waiting)
+                if not batch:
+                    continue
+                try:
+                    await self._settle(batch)
+                except (ConnectionFailedError, psycopg.OperationalError):
+                    self.keep(batch)
+                    await self._shift.settle.rest(0.5)
+                else:
+                    self._end_round(batch)
 
-    def _next(self) -> tuple[list[Item], list[Item]]:
-        batch, later = self._waiting[:ROUND], self._waiting[ROUND:]
-        if len({item[0].id for item in batch}) == len(batch):
-            return batch, later
-        # A message that came back to this worker while an old lease of it was still around: one token per round.
-        first: dict[int, Item] = {}
-        again = [item for item in batch if first.setdefault(item[0].id, item) is not item]
-        return list(first.values()), again + later
+    # Completions that a leaser takes along
 
-    async def _settle(self, batch: list[Item]) -> None:
+    def take(self) -> list[Held]:
+        """Take completions that wait. The caller completes them and says `told`, or `keep` if that failed."""
+        return self._take(self._done)
+
+    def told(self, done: list[Held], late: list[LeaseOutcome], source: Source) -> None:
+        """These were completed, but for those that are late, by a call that leased for `source` afterwards."""
+        self._count_done(done, late)
+        self._end_round(done, source)
+
+    def keep(self, batch: list[Held]) -> None:
+        """The call failed, and may have come through all the same: tell them again while their lease lasts."""
+        now = monotonic()
+        for held in batch:
+            held.uncertain = True
+            if held.ends_at <= now:
+                self._drop(held, "the database could not be reached while it lasted")
+        waiting = self._done if batch[0].outcome is COMPLETE else self._others
+        waiting[:0] = [held for held in batch if held.ends_at > now]
+        self._end_round(batch)
+
+    def _take(self, waiting: list[Held]) -> list[Held]:
+        batch, later = waiting[:ROUND], waiting[ROUND:]
+        if len(set(map(_by_id, batch))) < len(batch):
+            # A message that came back to this worker while an old lease of it was still around: one token per round.
+            first: dict[int, Held] = {}
+            later[:0] = [held for held in batch if first.setdefault(held.id, held) is not held]
+            batch = list(first.values())
+        waiting[:] = later
+        self._under_way += len(batch)
+        self._look_around()
         batch.sort(key=_by_id)
-        groups = [
-            group
-            for kind in (Fail, Complete, Defer)  # a success takes back failures of the same moment
-            if (group := [item for item in batch if isinstance(item[1], kind)])
-        ]
+        return batch
+
+    def _end_round(self, batch: list[Held], asker: Source | None = None) -> None:
+        self._under_way -= len(batch)
+        self._look_around()
+        self._after({held.source for held in batch if held.source is not asker})
+
+    def _look_around(self) -> None:
+        if self._done or self._others:
+            self._some.set()
+        else:
+            self._some.clear()
+        if not self.count:
+            self._none.set()
+
+    # One round
+
+    async def _settle(self, batch: list[Held]) -> None:
+        groups = [batch] if batch[0].outcome is COMPLETE else _by_kind(batch)
         try:
             ops = [_op(group) for group in groups]
-            if isinstance(batch[0][1], Complete) and len(groups) == 1:
+            if len(groups) == 1 and isinstance(batch[0].outcome, Complete):
                 answers = [await self._shift.settle.run(ops[0])]
             else:
                 answers = (await self._shift.settle.run_all([working.hurry(), *ops]))[1:]
@@ -123,55 +173,52 @@ class Settler:
         for group, answer in zip(groups, answers, strict=True):
             self._count(group, answer)
 
-    async def _settle_apart(self, batch: list[Item], error: Exception) -> None:
+    async def _settle_apart(self, batch: list[Held], error: Exception) -> None:
         """One of them is refused: find it by halves, and fail it with what the database said."""
         if len(batch) > 1:
             middle = len(batch) // 2
             for half in (batch[:middle], batch[middle:]):
                 await self._settle(half)
             return
-        ((held, outcome, back),) = batch
+        (held,) = batch
+        outcome = held.outcome
         sentence = error.message if isinstance(error, MenzilError) else str(error)
         self._shift.log.error("settle_refused", channel=held.channel, id=held.id, error=sentence)
         if isinstance(outcome, Fail) and outcome.reason.startswith(_REFUSED):
             self._drop(held, "the database refuses every answer")
             return
         kind = type(outcome).__name__
-        await self._settle([(held, Fail(f"{_REFUSED} {kind}: {self._shift.hide(sentence)}"), back)])
-
-    def _keep(self, batch: list[Item]) -> None:
-        now = monotonic()
-        kept = [item for item in batch if item[0].ends_at > now]
-        for item in batch:
-            if item[0].ends_at <= now:
-                self._drop(item[0], "the database could not be reached while it lasted")
-            item[0].uncertain = True
-        self._waiting[:0] = kept
+        held.outcome = Fail(f"{_REFUSED} {kind}: {self._shift.hide(sentence)}")
+        await self._settle(batch)
 
     def _drop(self, held: Held, why: str) -> None:
         self._shift.tally.lost += 1
         self._shift.log.warning("lease_lost", channel=held.channel, id=held.id, attempt=held.attempt, why=why)
 
-    def _count(self, group: Sequence[Item], answers: Any) -> None:
-        tally, kind = self._shift.tally, type(group[0][1])
-        if kind is Complete:
-            said: dict[int, str] = dict(answers)
-            late = [item for item in group if not _done(item[0], said.get(item[0].id))]
-            tally.delivered += len(group) - len(late)
-        else:
-            outcomes: list[LeaseOutcome] = answers
-            late = []
-            for item, answer in zip(group, outcomes, strict=True):
-                if not answer.ok:
-                    late.append(item)
-                elif isinstance(item[1], Fail):
-                    self._failed(item[0], item[1], answer.outcome)
-                elif item[2]:
-                    tally.handed_back += 1
-                else:
-                    tally.deferred += 1
-        for item in late:
-            self._drop(item[0], "it ended before its outcome was settled")
+    def _count_done(self, done: Sequence[Held], late: Sequence[LeaseOutcome]) -> None:
+        self._shift.tally.delivered += len(done)
+        if not late:
+            return
+        said = {answer.id: answer.outcome for answer in late}
+        for held in done:
+            # After a round whose answer never came, a message that is gone went by that round.
+            if held.id in said and not (held.uncertain and said[held.id] is Settlement.UNKNOWN):
+                self._shift.tally.delivered -= 1
+                self._drop(held, _TOO_LATE)
+
+    def _count(self, group: Sequence[Held], answers: list[LeaseOutcome]) -> None:
+        if isinstance(group[0].outcome, Complete):
+            self._count_done(group, answers)
+            return
+        for held, answer in zip(group, answers, strict=True):
+            if not answer.ok:
+                self._drop(held, _TOO_LATE)
+            elif isinstance(held.outcome, Fail):
+                self._failed(held, held.outcome, answer.outcome)
+            elif held.outcome is BACK:
+                self._shift.tally.handed_back += 1
+            else:
+                self._shift.tally.deferred += 1
 
     def _failed(self, held: Held, outcome: Fail, answer: Settlement) -> None:
         self._shift.tally.failed += 1
@@ -194,22 +241,16 @@ class Settler:
             source.bell.ring()
 
 
-_REFUSED = "The database refused to settle this"
+def _by_kind(batch: Sequence[Held]) -> list[list[Held]]:
+    kinds = ([held for held in batch if isinstance(held.outcome, kind)] for kind in (Fail, Complete, Defer))
+    return [group for group in kinds if group]
 
 
-def _done(held: Held, answer: str | None) -> bool:
-    # After a round whose answer never came, a message that is gone went by that round.
-    return answer == "settled" or (held.uncertain and answer == "unknown")
-
-
-def _by_id(item: Item) -> int:
-    return item[0].id
-
-
-def _op(group: Sequence[Item]) -> Op[Any]:
-    if isinstance(group[0][1], Complete):
-        responses = [item[1].response for item in group]  # type: ignore[union-attr]  # all of them are Complete
-        return working.complete([item[0] for item in group], responses)
-    if isinstance(group[0][1], Fail):
-        return consuming.fail_many([(item[0], item[1]) for item in group])  # type: ignore[misc]  # all are Fail
-    return consuming.defer_many([(item[0], item[1]) for item in group])  # type: ignore[misc]  # all are Defer
+def _op(group: Sequence[Held]) -> Op[Any]:
+    if group[0].outcome is COMPLETE:
+        return working.complete(group)
+    outcomes: list[Any] = [held.outcome for held in group]  # all of one class
+    if isinstance(outcomes[0], Complete):
+        return working.complete(group, [outcome.response for outcome in outcomes])
+    many = consuming.fail_many if isinstance(outcomes[0], Fail) else consuming.defer_many
+    return many(zip(group, outcomes, strict=True))

@@ -10,12 +10,12 @@ from typing import Any
 
 import psycopg
 
-from menzil.maintain import JANITORS, Rounds
 from menzil.model.errors import MenzilError, UsageError
 from menzil.model.secrets import secret_keys
 from menzil.ops import working
 from menzil.worker.address import Address
 from menzil.worker.handler import Handler
+from menzil.worker.jobs import Jobs
 from menzil.worker.keeper import Keeper
 from menzil.worker.leasing import Leasing
 from menzil.worker.link import Link
@@ -66,7 +66,7 @@ class Shift:
         self._stop = asyncio.Event()
         self._force = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._sweeping: asyncio.Task[None] | None = None
+        self._jobs: asyncio.Task[None] | None = None
         self._leasing: list[Leasing] = []
 
     async def run(self) -> Tally:
@@ -115,14 +115,13 @@ class Shift:
 
     def look_dry(self) -> None:
         """Stop when there is nothing left to do: nothing to lease, nothing under way, nothing to settle."""
-        swept = self._sweeping is None or self._sweeping.done()
-        if (
-            swept
-            and monotonic() >= self.suspects.back_at
-            and not self.settler.count
-            and all(leasing.dry for leasing in self._leasing)
-        ):
-            self.stop()
+        kept_house = self._jobs is None or self._jobs.done()
+        if kept_house and monotonic() >= self.suspects.back_at and not self.in_flight:
+            wet = [leasing for leasing in self._leasing if not leasing.dry]
+            for leasing in wet:
+                leasing.source.bell.ring()  # it found nothing while others were busy, and looks again
+            if not wet:
+                self.stop()
 
     @property
     def in_flight(self) -> int:
@@ -134,11 +133,11 @@ class Shift:
         if self.options.listen and not self.once:
             work.append(Listener(self.wake, self.address, self.upkeep, self.log).work())
         if self.options.janitors:
-            rounds = Rounds(JANITORS, self.upkeep, self.name, self._swept)
-            work.append(rounds.once() if self.once else rounds.work())
+            jobs = Jobs(self)
+            work.append(jobs.once() if self.once else jobs.work())
         self._tasks = [self._guard(one) for one in work]
         if self.options.janitors:
-            self._sweeping = self._tasks[-1]
+            self._jobs = self._tasks[-1]
         self._leasing = [Leasing(self, source) for source in self.sources]
         return [self._guard(leasing.work()) for leasing in self._leasing]
 
@@ -154,13 +153,6 @@ class Shift:
         task = asyncio.create_task(work, name=getattr(work, "__qualname__", "part"))
         task.add_done_callback(ended)
         return task
-
-    def _swept(self, janitor: str, count: int, error: str | None) -> None:
-        if error:
-            self.log.warning("janitor_failed", janitor=janitor, count=count, error=error)
-        else:
-            self.log.info("janitor", janitor=janitor, count=count)
-        self.happened += 1
 
     async def _check_names(self, what: Plan) -> None:
         """A name that is given must mean something: a handler, or an endpoint there is."""

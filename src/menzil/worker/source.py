@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import copy_context
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from menzil.model.message import Message
-from menzil.model.outcome import Defer, Outcome
+from menzil.model.outcome import Outcome
 from menzil.worker import outcomes
 from menzil.worker.held import Held
 from menzil.worker.wake import Bell
@@ -54,6 +55,7 @@ class Source:
         channels: Sequence[str] | None,
         endpoints: bool = False,
         is_post: bool = False,
+        apart: bool = False,
         concurrency: int,
         lease: float,
         batch: int,
@@ -64,6 +66,7 @@ class Source:
         self.channels = channels
         self.endpoints = endpoints  # all endpoints, whatever their names
         self.is_post = is_post  # whether its messages go to endpoints
+        self.apart = apart  # whether each message has a lease of its own: its settle waits for no other message
         self.concurrency = concurrency
         self.lease = lease
         self.batch = batch
@@ -78,6 +81,7 @@ class Source:
         self._idle: list[asyncio.Future[None]] = []
         self._roused = 0
         self._slots: set[asyncio.Task[None]] = set()
+        self._context = copy_context()  # as every delivery finds it
 
     # How much to lease
 
@@ -135,62 +139,66 @@ class Source:
             else:
                 if len(self._slots) >= self.concurrency + self._slow:
                     return
-                slot = asyncio.create_task(self._slot(), name=f"menzil-slot-{self.name}")
+                name = f"menzil-slot-{self.name}"
+                slot = asyncio.create_task(self._slot(), name=name, context=self._context.copy())
                 self._slots.add(slot)
                 slot.add_done_callback(self._slots.discard)
             self._roused += 1
 
     async def _slot(self) -> None:
-        queue, loop = self.queue, asyncio.get_running_loop()
+        queue, loop, longest = self.queue, asyncio.get_running_loop(), self.lease * 2 / 3
         task = asyncio.current_task()
         assert task is not None
         while True:
             self._roused -= 1
-            turn_ends = monotonic() + TURN
+            now = monotonic()
+            turn_ends = now + TURN
             while queue:
                 held = queue.popleft()
                 if self._roused < ROUSED and queue:
                     self._rouse()
-                if not await self._deliver(held, task):
+                if now >= held.kept_at + longest:
+                    self.shift.keeper.lose(held, "it waited too long")
+                    continue
+                held.task = task
+                outcome: Outcome | Settled
+                try:
+                    result = await self.pick(held.channel)(held.message)
+                    outcome = result if type(result) is Settled else outcomes.read(result, held.channel)
+                except asyncio.CancelledError as error:
+                    # Unless it was stopped, something inside was cancelled, not this task: a failure like any other.
+                    outcome = outcomes.BACK if held.stopped else outcomes.failure(error, self.shift.hide)
+                except BaseException as error:
+                    outcome = outcomes.failure(error, self.shift.hide)
+                began, now = now, monotonic()
+                self._end(held, outcome, now - began)
+                if held.stopped or copy_context() != self._context:
+                    # Another slot takes the place of one that was cancelled, or whose handler set context variables:
+                    # the next message does not see them. A task for each message would cost several times as much.
                     self._slots.discard(task)
-                    self._rouse()  # another slot takes the place of this one
+                    self._rouse()
                     return
-                if monotonic() > turn_ends and queue:
+                if now > turn_ends and queue:
                     await asyncio.sleep(0)
-                    turn_ends = monotonic() + TURN
+                    now = monotonic()
+                    turn_ends = now + TURN
             waiting = loop.create_future()
             self._idle.append(waiting)
             await waiting
 
-    async def _deliver(self, held: Held, task: asyncio.Task[None]) -> bool:
-        """Deliver one message. False: this task was cancelled on the way and should end."""
-        began = monotonic()
-        if began >= held.kept_at + self.lease * 2 / 3:
-            self.shift.keeper.lose(held, "it waited too long")
-            return True
-        held.task, stopped = task, False
-        outcome: Outcome | Settled
-        try:
-            result = await self.pick(held.channel)(held.message)
-            outcome = result if type(result) is Settled else outcomes.read(result, held.channel)
-        except asyncio.CancelledError as error:
-            stopped = held.stopped
-            # Otherwise something inside was cancelled, not this task: a failure like any other.
-            outcome = Defer() if stopped else outcomes.failure(error, self.shift.hide)
-        except BaseException as error:
-            outcome = outcomes.failure(error, self.shift.hide)
+    def _end(self, held: Held, outcome: Outcome | Settled, seconds: float) -> None:
+        """The delivery is over: settle what came out of it."""
         held.task = None
         if not held.lost:
-            self._spent += monotonic() - began
+            self._spent += seconds
             self._done += 1
             self.held.discard(held)
             if isinstance(outcome, Settled):
                 self.shift.settler.note(held, outcome.outcome)
             else:
-                self.shift.settler.put(held, outcome, back=stopped)
+                self.shift.settler.put(held, outcome)
         if not self.room.is_set() and self.free():
             self.room.set()
-        return not held.stopped
 
     # Stopping
 
@@ -216,7 +224,7 @@ class Source:
         """Hand it back whatever is done with it here."""
         self.held.discard(held)
         held.lost = True
-        self.shift.settler.put(held, Defer(), back=True)
+        self.shift.settler.put(held, outcomes.BACK)
 
     def give_up(self, held: Held) -> None:
         """The lease is gone: stop the delivery and drop what comes out of it."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from menzil.model.message import Message
-from menzil.worker.context import isolated
-from menzil.worker.handler import Function, Handler
+from menzil.worker.handler import Handler
 from menzil.worker.options import BATCH, CONNECTIONS, LEASE
 from menzil.worker.source import Call, Source
 from menzil.worker.transaction import call_within
@@ -80,6 +77,7 @@ def _own(shift: Shift, handler: Handler, names: list[str]) -> Source:
         handler.name,
         lambda _: call,
         channels=names,
+        apart=handler.transaction,
         concurrency=handler.concurrency or most,
         lease=handler.lease or options.lease or LEASE,
         batch=options.batch or BATCH,
@@ -90,9 +88,5 @@ def _call(shift: Shift, handler: Handler) -> Call:
     if handler.transaction:
         return call_within(handler, shift.lender, lambda: shift.threads)
     if handler.is_async:
-        return _isolated(handler.function)
+        return handler.function
     return lambda message: shift.threads.start(handler.function, message)
-
-
-def _isolated(function: Function) -> Callable[[Message], Any]:
-    return lambda message: isolated(function(message))

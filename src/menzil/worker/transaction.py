@@ -3,11 +3,15 @@
 The handler gets a connection with a transaction open. When it returns, the message is completed (or deferred) in the
 same transaction; a lease that was lost meanwhile refuses that, and everything is rolled back. A failure is rolled back
 first and settled as always.
+
+The transaction has the isolation level that the role has by default: what the handler writes is the handler's. At
+REPEATABLE READ and SERIALIZABLE the database may say that it met another transaction; then the handler runs again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -19,10 +23,13 @@ from menzil.ops import consuming
 from menzil.ops.op import Op
 from menzil.worker import outcomes
 from menzil.worker.address import Address, Conn, SyncConn
-from menzil.worker.context import isolated
 from menzil.worker.handler import Function, Handler
 from menzil.worker.source import Call, Settled
 from menzil.worker.threads import Threads
+
+#: How often a handler runs again at once because its transaction met another one; after that it has failed.
+AGAIN = 4
+_MET_ANOTHER = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 
 
 class UndoError(Exception):
@@ -98,17 +105,10 @@ def call_within(handler: Handler, lender: Lender, threads: Callable[[], Threads]
     function = handler.function
 
     async def awaited(message: Message) -> Any:
-        conn = await lender.take()
-        try:
-            async with conn.transaction():
-                outcome = outcomes.read(await isolated(function(message, conn)), message.channel)
-                await _end(conn, _ending(message, outcome))
-        except UndoError as undo:
-            return undo.outcome
-        finally:
-            # Also when it is cancelled: the connection is rolled back by then.
-            await lender.give(conn)
-        return Settled(outcome)
+        for _ in range(AGAIN):
+            with suppress(*_MET_ANOTHER):
+                return await _try(function, message, lender)
+        return await _try(function, message, lender)
 
     def threaded(message: Message) -> Any:
         return threads().start(_in_thread, function, message, lender)
@@ -116,7 +116,28 @@ def call_within(handler: Handler, lender: Lender, threads: Callable[[], Threads]
     return awaited if handler.is_async else threaded
 
 
+async def _try(function: Function, message: Message, lender: Lender) -> Outcome | Settled:
+    conn = await lender.take()
+    try:
+        async with conn.transaction():
+            outcome = outcomes.read(await function(message, conn), message.channel)
+            await _end(conn, _ending(message, outcome))
+    except UndoError as undo:
+        return undo.outcome
+    finally:
+        # Also when it is cancelled: the connection is rolled back by then.
+        await lender.give(conn)
+    return Settled(outcome)
+
+
 def _in_thread(function: Function, message: Message, lender: Lender) -> Outcome | Settled:
+    for _ in range(AGAIN):
+        with suppress(*_MET_ANOTHER):
+            return _try_sync(function, message, lender)
+    return _try_sync(function, message, lender)
+
+
+def _try_sync(function: Function, message: Message, lender: Lender) -> Outcome | Settled:
     conn = lender.take_sync()
     try:
         with conn.transaction():

@@ -210,9 +210,9 @@ def test_a_time_without_a_zone_is_utc(user: User, ended: list[str]) -> None:
         (["1", "--endpoint", "work"], "Ids and a range say different things."),
         (["999"], "There is no message 999."),
         (["--endpoint", "nobody", "--from", "-1d"], "There is no channel or endpoint named 'nobody'."),
-        (["--endpoint", "work", "--from", "whenever"], "'whenever' is no time."),
-        (["--endpoint", "work", "--from", "-1fortnight"], "'-1fortnight' is no time."),
-        (["--endpoint", "work", "--from", "-9999999999d"], "is no time."),
+        (["--endpoint", "work", "--from", "whenever"], "'whenever' is not a valid time."),
+        (["--endpoint", "work", "--from", "-1fortnight"], "'-1fortnight' is not a valid time."),
+        (["--endpoint", "work", "--from", "-9999999999d"], "is not a valid time."),
         (["--endpoint", "work", "--from", "-900000d"], "outside the years 1 to 9999"),
         (["--endpoint", "work", "--from", "-1d", "--to", "-2d"], "The range ends before it begins."),
         (["--endpoint", "work", "--from", "-1d", "--rate", "0"], "0"),
@@ -238,7 +238,7 @@ def test_a_missing_month_is_found_and_mended(user: User, ended: list[str]) -> No
         (month,) = conn.execute("select to_char(now() at time zone 'UTC', '\"archive\"_YYYY_MM')").fetchone()
         conn.execute(f"create table kept as select * from menzil.{month}")
         conn.execute(f"drop table menzil.{month}")
-        conn.execute("insert into menzil.archive select * from kept")
+        conn.execute("insert into menzil.message select * from kept")
         conn.execute("drop table kept")
     result = user.types("archive", "verify")
     assert result.exit_code == 1
@@ -251,7 +251,7 @@ def test_a_missing_month_is_found_and_mended(user: User, ended: list[str]) -> No
 
 def test_a_month_that_hangs_nowhere_is_found(user: User) -> None:
     with psycopg.connect(user.dsn) as conn:
-        conn.execute("create table menzil.archive_2001_02 (like menzil.archive)")
+        conn.execute("create table menzil.archive_2001_02 (like menzil.message)")
     result = user.types("archive", "verify")
     assert result.exit_code == 1
     assert "Table archive_2001_02 is a month of the archive that is not attached to it." in result.stdout

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -77,7 +79,31 @@ def test_a_monitor_sees_numbers_and_no_messages(user: User, member: Callable[[st
     ):
         monitor.reads(*words)
     for words in (["message", "show", sent], ["message", "list"], ["send", "work", "1"], ["channel", "pause", "work"]):
-        assert "permission denied" in monitor.fails(*words)
+        sentence, hint = monitor.fails(*words).splitlines()
+        command = " ".join(words[: 1 if words[0] == "send" else 2])
+        assert sentence.startswith(f"Error: Role cli_member may not run `menzil {command}`: permission denied for ")
+        assert hint == "Hint: docs/reference/sql.md#roles says which role may do what"
+
+
+def test_a_monitor_sees_when_schedules_send_and_not_what(user: User, member: Callable[[str], User]) -> None:
+    user.gets("schedule", "create", "nightly", "0 3 * * *", "work", '"private"')
+    assert user.reads("schedule", "list")[0]["payload"] == "private"
+    monitor = member("menzil_monitor")
+    (seen,) = monitor.reads("schedule", "list")
+    assert (seen["name"], seen["cron"], seen["payload"]) == ("nightly", "0 3 * * *", None)
+    assert "nightly" in monitor.gets("schedule", "list")
+
+
+def test_an_application_is_shown_the_status_of_its_message(user: User, member: Callable[[str], User]) -> None:
+    application = member("menzil_application")
+    sent = application.gets("send", "work", '"private"')
+    seen = application.reads("message", "show", sent)
+    assert (seen["id"], seen["status"], seen["channel"]) == (int(sent), "pending", "work")
+    assert "payload" not in seen
+    assert "pending" in application.gets("message", "show", sent)
+    application.gets("message", "cancel", sent)
+    assert application.reads("message", "show", sent)["status"] == "cancelled"
+    assert "There is no message 999" in application.fails("message", "show", "999")
 
 
 def test_two_who_change_an_endpoint_at_once_lose_nothing(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,3 +123,41 @@ def test_two_who_change_an_endpoint_at_once_lose_nothing(user: User, monkeypatch
     user.gets("endpoint", "alter", "hook", "--header", "x-b=2")
     found = user.reads("endpoint", "show", "hook")["config"]
     assert (found["timeout_seconds"], found["headers"]) == (7, {"x-a": "1", "x-b": "2"})
+
+
+#: Commands of one word.
+SINGLE = {"send", "publish", "worker", "workers", "metrics", "replay", "subscribe", "unsubscribe"}
+
+#: Every command that asks the database, with arguments that let it ask.
+WORDS = [
+    "send work 1", "publish e {}", "worker --once", "workers", "metrics",
+    "endpoint list", "endpoint show hook", "endpoint health", "endpoint create new --url https://example.com/",
+    "endpoint alter hook --url https://example.com/", "endpoint enable hook", "endpoint disable hook",
+    "endpoint pause hook", "endpoint resume hook", "endpoint reset hook", "endpoint rotate hook", "endpoint drop hook",
+    "channel list", "channel show work", "channel set work", "channel pause work", "channel resume work",
+    "channel release other", "channel purge work --yes",
+    "settings list", "settings get notify", "settings set notify on",
+    "schedule list", "schedule pause s", "schedule resume s", "schedule drop s",
+    "message show 1", "message list", "message peek work", "message cancel 1", "message retry-now 1",
+    "dlq summary", "dlq causes", "dlq list", "dlq show 1", "dlq redrive 1", "dlq cleanup --yes",
+    "replay 1", "archive maintain", "archive cleanup --yes", "archive verify",
+    "event-type list", "event-type create f", "event-type drop e",
+    "subscribe e hook", "unsubscribe 99", "subscription list",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("role", ["application", "worker", "monitor", "pipeline"])
+def test_the_page_says_which_role_may_run_which_command(user: User, member: Callable[[str], User], role: str) -> None:
+    page = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
+    (row,) = [line for line in page.read_text().splitlines() if line.startswith(f"| `menzil_{role}` |")]
+    may = set(re.findall(r"`([^`]+)`", row.split("|")[2])) - {"pipeline"}
+    user.gets("event-type", "create", "e")
+    user.gets("endpoint", "create", "hook", "--url", "https://example.com/")
+    person = member(f"menzil_{role}")
+    refused = set()
+    for words in WORDS:
+        answer = person.types(*words.split())
+        if "permission denied" in answer.output or "may not" in answer.output:
+            refused.add(words)
+    names = {words: " ".join(words.split()[: 1 if words.split()[0] in SINGLE else 2]) for words in WORDS}
+    assert {names[words] for words in WORDS if words not in refused} == may

@@ -11,6 +11,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from tests.integration.install import toy
+from tests.integration.install.old_release import unpack
 from tests.integration.install.system_postgres import missing, system_postgres
 
 Plant = Callable[[int], Path]
@@ -76,6 +77,12 @@ def toy_role(suffix: str) -> str:
 def plant(tmp_path: Path, toy_role: str) -> Plant:
     """Write the toy tree as it was after so many releases, each into a directory of its own."""
     return lambda releases: toy.plant(tmp_path / f"release_{releases}", role=toy_role, releases=releases)
+
+
+@pytest.fixture(scope="session")
+def old_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The SQL tree of release 0.1.0."""
+    return unpack(tmp_path_factory.mktemp("release"))
 
 
 @pytest.fixture

@@ -46,6 +46,17 @@ def test_migrate_refuses_with_a_sentence_and_a_hint(empty):
     assert "Hint: upgrade the menzil package" in answer.stderr
 
 
+def test_doctor_sends_a_database_of_the_old_release_to_migrate(empty, old_tree):
+    migrate(empty, root=old_tree)
+    answer = menzil("doctor", "--dsn", empty, "--json")
+    assert answer.exit_code == 1
+    assert {one["repair"] for one in json.loads(answer.stdout)["findings"]} == {"menzil migrate"}
+    with psycopg.connect(empty) as conn:
+        conn.execute("drop view menzil.settings cascade")
+    answer = menzil("doctor", "--dsn", empty, "--json")
+    assert "menzil migrate --reapply" in {one["repair"] for one in json.loads(answer.stdout)["findings"]}
+
+
 @pytest.mark.parametrize("kind", ["install", "upgrade"])
 def test_printed_sql_installs(empty, another, kind):
     migrate(empty)

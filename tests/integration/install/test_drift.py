@@ -113,3 +113,37 @@ def test_looks_are_not_compared_across_server_releases(empty, plant):
     assert migrate(empty, root=root).code_applied
     with psycopg.connect(empty) as conn:
         assert differences(conn, root) == []
+
+
+def test_procedures_are_known_as_such(empty, plant):
+    root = plant(2)
+    (root / "functions/walk.sql").write_text(
+        "create or replace procedure menzil.walk(p_steps integer) language plpgsql as 'begin commit; end';\n"
+    )
+    migrate(empty, root=root)
+    with psycopg.connect(empty) as conn:
+        assert differences(conn, root) == []
+        conn.execute("drop procedure menzil.walk(integer)")
+        assert differences(conn, root) == [("procedure", "walk(IN p_steps integer)", "missing")]
+
+
+def test_month_that_turns_is_no_change(empty):
+    migrate(empty)
+    with psycopg.connect(empty) as conn:
+        month = "select prosrc from pg_proc where pronamespace = 'menzil'::regnamespace and proname = 'message_dequeue'"
+        before = conn.execute(month).fetchone()
+        # The next month has a partition, a month years ahead has none: its functions use the table itself.
+        for ahead in ("1 month", "20 years"):
+            conn.execute(f"select menzil._renew_hot(name, now() + interval '{ahead}') from menzil.hot_function")
+            assert conn.execute(month).fetchone() != before
+            assert drift(conn) == []
+        conn.execute("select menzil._renew_hot('message_dequeue', now())")
+        assert conn.execute(month).fetchone() == before
+
+
+def test_other_changes_of_a_function_with_a_month_are_found(empty):
+    migrate(empty)
+    with psycopg.connect(empty) as conn:
+        conn.execute("update menzil.hot_function set template = replace(template, 'v_now < {to}', 'v_now <= {to}')")
+        conn.execute("select menzil._renew_hot('message_dequeue', now())")
+        assert [(one.kind, one.what) for one in drift(conn)] == [("function", "changed")]

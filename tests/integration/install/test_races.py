@@ -92,7 +92,7 @@ def test_locked_table_is_tried_again_until_it_is_free(empty, plant):
 
         report = migrate(empty, root=plant(2), pace=Pace(lock_timeout=0.05), progress=progress)
     assert report.applied == LABELS[1:]
-    assert lines[0].startswith("applying 0002_second: somebody is in the way")
+    assert lines[0].startswith("applying 0002_second: another transaction holds a lock")
 
 
 def test_table_locked_for_too_long_names_who_holds_it(empty, plant):

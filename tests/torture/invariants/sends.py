@@ -59,17 +59,25 @@ def _haunted(facts: Facts, ref: str | None, number: int | None, said: str) -> It
 
 
 def idempotent(facts: Facts) -> Iterator[Violation]:
-    """All who send the same key are given the same message, and there is one."""
+    """All who send the same key are given the same message while it lives and after it was completed.
+
+    The key of a message that failed, expired or was cancelled is free: the next send makes another message.
+    """
     rows: dict[Self, list[Row]] = defaultdict(list)
     for row in facts.rows:
         if row.idem and row.copy_of is None:
             rows[self_of(row)].append(row)
     for which, found in rows.items():
         ids = sorted({row.id for row in found})
-        if len(ids) > 1:
+        if any(not _is_free(facts, message) for message in ids[:-1]):
             yield Violation("idempotent", ids[1], f"key {which[2]} of channel {which[1]} has messages {ids}")
     for which, sends in facts.sends_of.items():
         given = sorted({send.id for send in sends if send.idem and send.state == "ok" and send.id is not None})
-        if len(given) > 1:
+        if any(not _is_free(facts, message) for message in given[:-1]):
             sentence = f"who sent key {which[2]} of channel {which[1]} was given {given}"
             yield Violation("idempotent", given[1], sentence)
+
+
+def _is_free(facts: Facts, message: int) -> bool:
+    """Whether this message has let its key go by the end of the run."""
+    return {row.status for row in facts.rows_by_id.get(message, ())} <= {"failed", "expired", "cancelled"}

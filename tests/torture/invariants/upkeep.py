@@ -12,6 +12,22 @@ from tests.torture.invariants.facts import Facts, Violation
 _HONEST = ("08", "57", "53", "58", "25", "55P03", "40001", "MZ")
 
 
+#: Nanoseconds that a send may take, its own waits included; faults this near to it may have held it up.
+PATIENCE = 3_000_000_000
+NEAR = 3_000_000_000
+
+#: What must be nowhere, by the names of `tables.places`.
+_WRONG = {
+    "placeless": "live messages have no place",
+    "ghosts": "messages have a place and have ended",
+    "twice": "messages have two places",
+    "ended_twice": "messages have two ends",
+    "wrong_ends": "rows of ends span too many ids, or count wrong",
+    "hidden_runs": "runs lie below the head of their lane, or in a lane that says it is empty",
+    "lines": "lines of the log cannot be folded",
+}
+
+
 def counters(facts: Facts) -> Iterator[Violation]:
     """Counters equal counted rows, tries are numbered without a gap."""
     for channel in facts.tables.channels:
@@ -30,21 +46,19 @@ def counters(facts: Facts) -> Iterator[Violation]:
 
 
 def _places(facts: Facts) -> Iterator[Violation]:
-    """Every live message is in one place, and what there is in places is alive."""
+    """Every live message is in one place, what there is in places is alive, and an end is written once and found."""
     places = facts.tables.places
     if not places:
         return
-    standing = places["ready"] + places["scheduled"] + places["lease"] + places["behind"]
-    if standing != places["message"]:
-        yield Violation("counters", "places", f"{places['message']} live messages stand in {standing} places")
+    for name, sentence in _WRONG.items():
+        if places[name]:
+            yield Violation("counters", name, f"{name}: {places[name]} {sentence}")
     blocked = sum(dead.blocks_key for dead in facts.tables.dead)
     if places["keys_of_nobody"] != blocked:
         sentence = f"{places['keys_of_nobody']} ordering keys are held by messages that ended, {blocked} should be"
         yield Violation("counters", "keys", sentence)
-    if places["arrival"]:
-        yield Violation("counters", "arrival", f"{places['arrival']} lines of the arrival log cannot be folded")
-    if places["guess"] < places["message"]:
-        sentence = f"the depth is guessed as {places['guess']}, less than the {places['message']} there are"
+    if places["guess"] < places["live"]:
+        sentence = f"the depth is guessed as {places['guess']}, less than the {places['live']} there are"
         yield Violation("counters", "depth", sentence)
 
 
@@ -80,6 +94,35 @@ def drained(facts: Facts) -> Iterator[Violation]:
             yield Violation("drained", "queue", f"it took {entry['seconds']:.1f} s to drain, {bound} s allowed")
     if not said and bound is not None:
         yield Violation("drained", "queue", f"the queue was not empty within {bound} s of the last fault")
+
+
+def restored(facts: Facts) -> Iterator[Violation]:
+    """A dump taken in mid-load and restored gives each of its live messages once, and nothing else."""
+    wrong = {
+        "left": "are live and never came",
+        "twice": "came twice",
+        "strangers": "came and had ended",
+    }
+    for entry in facts.entries("restored"):
+        for name, sentence in wrong.items():
+            if ids := entry[name]:
+                yield Violation("restored", ids[0], f"dump {entry['file']}: messages {ids[:5]} {sentence}")
+        if entry["places"] != "ok":
+            yield Violation("restored", entry["file"], f"dump {entry['file']}: places are {entry['places']}")
+
+
+def held_up(facts: Facts) -> Iterator[Violation]:
+    """A transaction that a stranger leaves open holds up no sender. Sends beside other faults are not judged."""
+    over = {entry["n"]: entry.at for entry in facts.entries("fault.over")}
+    faults = [(entry.at, over.get(entry["n"], entry.at), entry["what"]) for entry in facts.entries("fault")]
+    begun = {(entry.who, entry["op"]): entry for entry in facts.entries("send.begin")}
+    for answer in facts.entries("send.ok"):
+        begin = begun[answer.who, answer["op"]]
+        near = [what for first, last, what in faults if first - NEAR <= answer.at and begin.at <= last + NEAR]
+        beside = any(what == "stranger" and first <= answer.at and begin.at <= last for first, last, what in faults)
+        if beside and set(near) == {"stranger"} and answer.at - begin.at > PATIENCE:
+            seconds = (answer.at - begin.at) / 1e9
+            yield Violation("held_up", answer.who, f"{answer.who} waited {seconds:.1f} s for a send beside a stranger")
 
 
 def deadlock(facts: Facts) -> Iterator[Violation]:

@@ -25,13 +25,11 @@ class Edit(NamedTuple):
     new: str
     times: int = 1
 
-    def text(self) -> str:
-        """The file, edited; a passage that is not there any more would be a mutant like everybody else."""
-        text = (FUNCTIONS / self.file).read_text()
+    def of(self, text: str) -> str:
+        """The text of the file, edited. A passage that has changed would leave the queue without a bug."""
         found = text.count(self.old)
         assert found == self.times, f"{self.file} has {found} times what was expected {self.times} times: {self.old}"
-        # A function that is dropped first would belong to somebody else afterwards.
-        return _DROP.sub("", text).replace(self.old, self.new)
+        return text.replace(self.old, self.new)
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,20 @@ class Mutant:
     elsewhere: bool = False  # a process of the lab does it: it knows the mutant's name
     plan: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def files(self) -> list[str]:
+        """The files that are edited."""
+        return list(dict.fromkeys(edit.file for edit in self.edits))
+
     def apply(self, dsn: str) -> None:
         """Put it into an installed schema."""
         with psycopg.connect(dsn, autocommit=True) as conn:
-            for edit in self.edits:
-                conn.execute(edit.text().encode())
+            for file in self.files:
+                # A function that is dropped first would have another owner afterwards.
+                text = _DROP.sub("", (FUNCTIONS / file).read_text())
+                for edit in self.edits:
+                    text = edit.of(text) if edit.file == file else text
+                conn.execute(text.encode())
 
     def planned(self, name: str, seed: int) -> Plan:
         """The run that is to notice it."""

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 _ANSWERS = {
     "dropped": "dropped from the database",
     "absent": "left the database before",
-    "open": "stays in the database: it can still grow",
+    "open": "stays in the database: it has live messages or dead letters",
     "changed": "stays in the database: messages ended meanwhile, the next run takes them",
-    "busy": "stays in the database: somebody reads it, the next run tries again",
+    "busy": "stays in the database: it is being read, the next run tries again",
 }
 
 

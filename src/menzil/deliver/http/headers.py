@@ -30,7 +30,7 @@ def checked(headers: Mapping[str, Any], whose: str) -> dict[str, str]:
     found = {}
     for name, value in headers.items():
         if not _NAME.fullmatch(name):
-            raise RefusedError(f"A header of the {whose} has a name that is none.")
+            raise RefusedError(f"The {whose} has an invalid header name.")
         key = name.lower()
         if key == ATTEMPT:
             continue

@@ -47,7 +47,9 @@ def failure(answer: Answer, said: Response, who: str = "") -> Fail:
         delay = None
         if status in _MAY_NAME_A_TIME:
             delay = retry_after(answer.header(b"retry-after"), answer.header(b"date"), datetime.now(UTC))
-        return Fail(reason, retry=True if delay is None else delay, response=said)
+        # The token endpoint of `who` is not the endpoint: its wish to rest is this message's alone.
+        rest = delay is not None and not who
+        return Fail(reason, retry=True if delay is None else delay, response=said, rest=rest)
     return Fail(reason, retry=False, response=said)
 
 

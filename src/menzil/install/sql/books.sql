@@ -32,12 +32,18 @@ begin
   end if;
   if not exists (select from pg_class where relnamespace = v_schema and relname = 'installed_object') then
     create table menzil.installed_object (
-      kind         text not null check (kind in ('function', 'view')),
+      kind         text not null check (kind in ('function', 'procedure', 'view')),
       name         text not null,
       fingerprint  text not null,
+      ours         boolean not null default false,
       primary key (kind, name)
     );
     comment on table menzil.installed_object is 'How functions and views looked when they were applied; read by the drift check.';
+  elsif not exists (select from pg_attribute where attrelid = 'menzil.installed_object'::regclass and attname = 'ours') then
+    -- Of releases before 0.2, which did not tell their own functions from those that others had put here.
+    alter table menzil.installed_object drop constraint installed_object_kind_check,
+      add constraint installed_object_kind_check check (kind in ('function', 'procedure', 'view')),
+      add column ours boolean not null default false;
   end if;
 end
 $books$;

@@ -7,4 +7,3 @@ begin
   perform pg_catalog.pg_advisory_xact_lock(120282525984108);
 end
 $lock$;
-set local lock_timeout = '2s';

@@ -4,6 +4,3 @@ select {version}, '{checksum}', '{package}', current_setting('server_version_num
     on conflict (only_row) do update
    set schema_version = excluded.schema_version, checksum = excluded.checksum, package = excluded.package,
        server_major = excluded.server_major, roles = excluded.roles, applied_at = clock_timestamp();
-delete from menzil.installed_object;
-insert into menzil.installed_object (kind, name, fingerprint)
-{objects};

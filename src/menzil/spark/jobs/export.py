@@ -84,9 +84,9 @@ def export(
     """Export what is new. Driver; one at a time per lake.
 
     `until` leaves out what was created at that time or later, `months` ("2026-03") all other months. With `drop` a
-    month whose every message lies verified in the lake leaves the database, unless it can still grow or goes on after
-    `until`. The fields of event types in `promote` become columns, from now on in every run. A run id that is done
-    exports nothing again.
+    month whose every message lies verified in the lake leaves the database, unless it can still grow, has dead letters
+    or goes on after `until`. The fields of event types in `promote` become columns, from now on in every run. A run id
+    that is done exports nothing again.
     """
     began = time.monotonic()
     if until is not None and until.tzinfo is None:

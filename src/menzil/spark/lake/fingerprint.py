@@ -1,7 +1,7 @@
 """The fingerprint of messages: what PostgreSQL computes over rows and Spark over files, to be compared.
 
-The text of a row, and why it looks as it does, is in sql/functions/pipeline/archive_fingerprint.sql; neither may change
-without the other.
+The text of a row, and why it looks as it does, is in sql/functions/3_verbs/pipeline/archive_fingerprint.sql; neither
+may change without the other.
 """
 
 from __future__ import annotations

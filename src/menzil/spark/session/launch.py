@@ -158,7 +158,11 @@ def end(seconds: float = 30) -> None:
         process = _running.pop()
         if process.stdin is not None:
             process.stdin.close()
-        process.wait(seconds)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:  # on a busy machine it may take longer to end than we may take to wait
+            process.kill()
+            process.wait()
 
 
 def how_it_ended() -> str | None:

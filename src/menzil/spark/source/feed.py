@@ -27,9 +27,10 @@ from menzil.ops.run import run
 from menzil.spark.source import places
 from menzil.spark.source.arrow import opened
 from menzil.spark.source.options import FeedOptions
+from menzil.spark.source.partitions import window
 from menzil.spark.source.places import Place
 from menzil.spark.source.relations import relation
-from menzil.spark.source.survey import explained
+from menzil.spark.source.survey import explained, months
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -86,14 +87,21 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Driver, once per batch: cut it into runs of rows, at most so many each."""
         begin, last = Place.of(start), Place.of(end)
         with self._connected() as conn:
-            cuts = conn.execute(places.cuts(self.feed, begin, last, self.options.rows_per_task).encode()).fetchall()
-        edges = [begin, *(Place(int(xid), row_id, begin.drop) for xid, row_id in cuts), last]
-        return [InputPartition((one, two)) for one, two in pairwise(edges) if one.place < two.place]
+            query = places.runs(self.feed, begin, last, self.options.rows_per_task)
+            cuts = conn.execute(query.encode()).fetchall()
+            known = months(conn) if self.feed.name == "archive" else []
+        if not cuts:  # cleaned away meanwhile: the task will say so
+            return [InputPartition((begin, last, None))]
+        edges = [begin, *(Place(int(xid), row_id, begin.drop) for xid, row_id, *_ in cuts[:-1]), last]
+        return [
+            InputPartition((one, two, window(known, least, greatest)))
+            for (one, two), (*_, least, greatest) in zip(pairwise(edges), cuts, strict=True)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """Task: one run of rows, in the order of the feed. Fails if it was cleaned away meanwhile."""
-        begin, last = partition.value
-        query = places.select(self.feed, self.projection, begin, last)
+        begin, last, within = partition.value
+        query = places.select(self.feed, self.projection, begin, last, within)
         with opened(self.options.dsn, self.options.batch_bytes, places.SETTINGS) as source:
             yield from source.batches(query)
         if self.options.fail_on_loss:

@@ -1,28 +1,46 @@
-"""How a read is divided among tasks: the archive by blocks of its months, the others by ranges of their key. Pure."""
+"""How a read is divided among tasks: by ranges of ids, those of the archive month by month. Pure."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from menzil.spark.source.filters import quoted
+from menzil.spark.source.places import SETTINGS
 
 #: Of the heap, for one task, when nobody says how many tasks there should be.
 BYTES = 128 << 20
 ROWS = 250_000
 MOST = 512
-_BOUND = re.compile(r"FOR VALUES FROM \('([^']+)'\) TO \('([^']+)'\)")
+#: No end of messages spans more ids.
+SPAN = 4096
+#: Messages that ended one by one are joined with their ends, all at once.
+JOINED = {"enable_nestloop": "off", "enable_mergejoin": "off", "work_mem": "'64MB'"}
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """A month of the archive, or its default partition (no bound), with its size in blocks."""
+class Month:
+    """A month of the archive: its bounds, the table it lies in, and where its messages lie in that."""
 
     oid: int
     name: str
-    bound: str | None
+    starts: datetime
+    ends: datetime
     blocks: int
+    first: int
+    last: int
+    together: bool  # most messages ended together with others
+
+    @property
+    def condition(self) -> str:
+        """Leads the planner to the table."""
+        return _created(self.starts, self.ends)
+
+    @property
+    def span(self) -> str:
+        """Of the ends, those that can be of this month."""
+        return f"lo_id > {self.first - SPAN} and lo_id <= {self.last}"
 
 
 @dataclass(frozen=True)
@@ -32,55 +50,58 @@ class Piece:
     source: str
     condition: str | None
     oid: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
-def of_leaves(leaves: Sequence[Leaf], wanted: int | None, block_size: int = 8192) -> Iterator[Piece]:
-    """Ranges of blocks, none across two months, about equally long; the last of a month is open."""
-    total = sum(leaf.blocks for leaf in leaves)
+def of_months(
+    months: Sequence[Month], wanted: int | None, few: bool = False, block_size: int = 8192
+) -> Iterator[Piece]:
+    """Ranges of ids, none across two months, about as many in each piece.
+
+    With `few` matches the end of each is looked for by itself; else the ends are read from one side to the other.
+    """
+    total = sum(month.blocks for month in months)
     count = wanted or min(MOST, max(1, -(-total * block_size // BYTES)))
     step = max(1, -(-total // count))
-    for leaf in leaves:
-        pieces = max(1, round(leaf.blocks / step))
-        length = max(1, -(-leaf.blocks // pieces))
-        source, month = _where(leaf)
-        for first in range(0, max(leaf.blocks, 1), length):
-            parts = [month] if month else []
-            if first > 0:
-                parts.append(f"ctid >= '({first},0)'::tid")
-            if first + length < leaf.blocks:
-                parts.append(f"ctid < '({first + length},0)'::tid")
-            yield Piece(source, " and ".join(parts) or None, leaf.oid)
+    for month in months:
+        pieces = max(1, round(month.blocks / step))
+        length = max(1, -(-(month.last - month.first + 1) // pieces))
+        for first in range(month.first, month.last + 1, length):
+            end = min(first + length, month.last + 1)
+            ids = f"{month.condition} and id >= {first} and id < {end}"
+            ends = f"{ids} and lo_id > {first - SPAN} and lo_id < {end}"
+            if few:
+                yield Piece("menzil.archive", ids, month.oid)
+            elif month.together:
+                yield Piece("menzil._ended", ends, month.oid)
+            else:
+                yield Piece("menzil._ended_singly", ends, month.oid, JOINED)
 
 
-def _where(leaf: Leaf) -> tuple[str, str | None]:
-    """A month is read through the archive, on which readers have rights; its bound leads the planner to it."""
-    bound = _BOUND.fullmatch(leaf.bound or "")
-    if bound is None:
-        return f'only menzil."{leaf.name}"', None
-    low, high = (quoted(end) + "::timestamptz" for end in bound.groups())
-    return "menzil.archive", f"created_at >= {low} and created_at < {high}"
-
-
-def of_ends(leaf: Leaf, first: int, last: str | None, cuts: Sequence[tuple[str, int]]) -> Iterator[Piece]:
+def of_ends(month: Month, first: int, last: str | None, cuts: Sequence[tuple[str, int]]) -> Iterator[Piece]:
     """Ends of a month from a transaction id on, up to before another, cut at places (xid, id): the index gives them."""
-    source, month = _where(leaf)
-    parts = [month] if month else []
-    parts.append(f"ended_xid >= '{first}'::xid8")
-    if last is not None:
-        parts.append(f"ended_xid < {quoted(last)}::xid8")
-    places = [f"('{xid}'::xid8, {id}::bigint)" for xid, id in cuts]
-    for low, high in zip([None, *places], [*places, None], strict=True):
-        more = [f"(ended_xid, id) > {low}"] if low else []
-        more += [f"(ended_xid, id) <= {high}"] if high else []
-        yield Piece(source, " and ".join([*parts, *more]), leaf.oid)
+    for low, high in zip([None, *cuts], [*cuts, None], strict=True):
+        parts = [month.condition, _ended(month, first, last)]
+        if low:
+            parts.append(f"ended_xid >= '{low[0]}'::xid8 and (ended_xid, id) > ('{low[0]}'::xid8, {low[1]}::bigint)")
+        if high:
+            parts.append(
+                f"ended_xid <= '{high[0]}'::xid8 and (ended_xid, id) <= ('{high[0]}'::xid8, {high[1]}::bigint)"
+            )
+        yield Piece("menzil._ended", " and ".join(parts), month.oid, SETTINGS)
 
 
-def cuts(whole: Piece, rows: int) -> str:
-    """Every so many rows of a piece one place, in the order of the index."""
+def cuts(month: Month, first: int, last: str | None, rows: int) -> str:
+    """Every so many ends that can be of this month one place, in the order of the index."""
     return (
         "select xid::text, id from (select ended_xid as xid, id, row_number() over (order by ended_xid, id) as n "
-        f"from {whole.source} where {whole.condition}) r where n % {rows} = 0 order by n"
+        f"from menzil._ends where {_ended(month, first, last)}) r where n % {rows} = 0 order by n"
     )
+
+
+def _ended(month: Month, first: int, last: str | None) -> str:
+    before = "" if last is None else f" and ended_xid < {quoted(last)}::xid8"
+    return f"ended_xid >= '{first}'::xid8{before} and {month.span}"
 
 
 def of_key(name: str, key: str, low: int, high: int, count: int) -> Iterator[Piece]:
@@ -94,6 +115,19 @@ def of_key(name: str, key: str, low: int, high: int, count: int) -> Iterator[Pie
         if last is not None:
             parts.append(f'"{key}" < {last}')
         yield Piece(f"menzil.{name}", " and ".join(parts) or None)
+
+
+def window(months: Sequence[Month], least: int, greatest: int) -> str | None:
+    """When messages with ids in between were created, as the months say: spares the planner the others."""
+    asked = [month for month in months if month.first <= greatest and month.last >= least]
+    if not asked:
+        return None
+    return _created(min(month.starts for month in asked), max(month.ends for month in asked))
+
+
+def _created(first: datetime, end: datetime) -> str:
+    low, high = (quoted(at.isoformat()) + "::timestamptz" for at in (first, end))
+    return f"created_at >= {low} and created_at < {high}"
 
 
 def count_for(rows: float) -> int:

@@ -14,10 +14,12 @@ SETTINGS = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
 
 @dataclass(frozen=True)
 class Feed:
-    """A relation that is read by transaction id and id."""
+    """A relation that is read by transaction id and id: where its rows are, and where they are counted."""
 
     name: str
     xid: str
+    rows: str
+    places: str
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,10 @@ class Place:
 
 def feed(table: str) -> Feed:
     """The feed of this relation."""
-    feeds = {"archive": Feed("archive", "ended_xid"), "event_log": Feed("event_log", "xid")}
+    feeds = {
+        "archive": Feed("archive", "ended_xid", "_ended", "_ends"),
+        "event_log": Feed("event_log", "xid", "event_log", "event_log"),
+    }
     if table not in feeds:
         raise UsageError(f"{table} is no change feed.", hint=f"stream one of {', '.join(feeds)}")
     return feeds[table]
@@ -70,29 +75,29 @@ def last_of_batch(feed: Feed, begin: Place, end: Place, most: int | None) -> str
     limit = 1 if most is None else most
     return (
         f"select xid::text, id, n from (select {feed.xid} as xid, id, row_number() over (order by {feed.xid}, id) as n "
-        f"from menzil.{feed.name} where {_between(feed, begin, end)} order by {feed.xid}, id limit {limit}) r "
+        f"from menzil.{feed.places} where {_between(feed, begin, end)} order by {feed.xid}, id limit {limit}) r "
         "order by n desc limit 1"
     )
 
 
-def cuts(feed: Feed, begin: Place, end: Place, rows: int) -> str:
-    """Every so many rows one place."""
+def runs(feed: Feed, begin: Place, end: Place, rows: int) -> str:
+    """Runs of so many rows: the last place of each, and its least and greatest id."""
     return (
-        f"select xid::text, id from (select {feed.xid} as xid, id, row_number() over (order by {feed.xid}, id) as n "
-        f"from menzil.{feed.name} where {_between(feed, begin, end)}) r where n % {rows} = 0 order by n"
+        "select (array_agg(xid::text order by n desc))[1], (array_agg(id order by n desc))[1], min(id), max(id) from ("
+        f"select {feed.xid} as xid, id, row_number() over (order by {feed.xid}, id) as n "
+        f"from menzil.{feed.places} where {_between(feed, begin, end)}) r group by (n - 1) / {rows} order by max(n)"
     )
 
 
-def select(feed: Feed, projection: str, begin: Place, end: Place) -> str:
-    """The rows after one place, up to another, in order."""
-    return (
-        f"select {projection} from menzil.{feed.name} where {_between(feed, begin, end)} "
-        f'order by menzil.{feed.name}."{feed.xid}", menzil.{feed.name}."id"'
-    )
+def select(feed: Feed, projection: str, begin: Place, end: Place, window: str | None = None) -> str:
+    """The rows after one place, up to another, in order. Within a window of time, when it is known to hold them all."""
+    where = _between(feed, begin, end) + (f" and {window}" if window else "")
+    return f'select {projection} from menzil.{feed.rows} f where {where} order by f."{feed.xid}", f."id"'
 
 
 def _between(feed: Feed, begin: Place, end: Place) -> str:
+    # The index of ends knows transaction ids only.
     return (
-        f"({feed.xid}, id) > ('{begin.xid}'::xid8, {begin.id}::bigint) "
-        f"and ({feed.xid}, id) <= ('{end.xid}'::xid8, {end.id}::bigint)"
+        f"{feed.xid} >= '{begin.xid}'::xid8 and ({feed.xid}, id) > ('{begin.xid}'::xid8, {begin.id}::bigint) "
+        f"and {feed.xid} <= '{end.xid}'::xid8 and ({feed.xid}, id) <= ('{end.xid}'::xid8, {end.id}::bigint)"
     )

@@ -16,7 +16,6 @@ from menzil.spark.source import filters, partitions
 from menzil.spark.source.arrow import opened
 from menzil.spark.source.options import ReadOptions
 from menzil.spark.source.partitions import Piece
-from menzil.spark.source.places import SETTINGS
 from menzil.spark.source.relations import relation
 from menzil.spark.source.survey import Survey
 from menzil.spark.source.thin import Plan
@@ -58,8 +57,8 @@ class MenzilReader(DataSourceReader):
         task: _Task | None = partition.value
         if task is None:  # Spark's stand-in for no partitions at all
             return
-        piece, settings = task.piece, {} if self.options.ended_from is None else SETTINGS
-        with opened(self.options.dsn, self.options.batch_bytes, settings) as source:
+        piece = task.piece
+        with opened(self.options.dsn, self.options.batch_bytes, piece.settings) as source:
             # A month gives its first rows at once; a view may have to make all of them.
             probe = None if piece.oid is None else self.plan.probe(piece.source, piece.condition)
             packed = self.plan.packed(source.one(probe)) if probe else []

@@ -10,15 +10,13 @@ import psycopg
 from menzil.model.errors import MenzilError, translate
 from menzil.spark.source import partitions
 from menzil.spark.source.filters import quoted
-from menzil.spark.source.partitions import Leaf, Piece
+from menzil.spark.source.partitions import Month, Piece
 from menzil.spark.source.relations import Relation
 
-_LEAVES = """
-select c.oid::bigint, c.relname, pg_get_expr(c.relpartbound, c.oid),
-       pg_relation_size(c.oid) / current_setting('block_size')::integer
-  from pg_inherits i join pg_class c on c.oid = i.inhrelid
- where i.inhparent = 'menzil.archive'::regclass
- order by c.relname
+_MONTHS = """
+select l.partition::bigint, c.relname, l.month, l.month + interval '1 month', l.blocks, l.first_id, l.last_id,
+       l.ended_together
+  from menzil.archive_layout() l join pg_class c on c.oid = l.partition order by l.month
 """
 
 
@@ -43,38 +41,31 @@ class Survey:
         None when rows came from another server, in a dump: their transaction ids mean nothing here.
         """
         text, foreign = self._one(
-            "select pg_current_snapshot()::text, coalesce((select a.ended_xid from menzil.archive a "
-            "order by a.ended_xid desc, a.id desc limit 1) >= pg_snapshot_xmax(pg_current_snapshot()), false)"
+            "select pg_current_snapshot()::text, coalesce((select e.ended_xid from menzil._ends e "
+            "order by e.ended_xid desc limit 1) >= pg_snapshot_xmax(pg_current_snapshot()), false)"
         )
         return None if foreign else str(text)
 
     def archive(self, conditions: Sequence[str], wanted: int | None) -> list[Piece]:
         """Pieces of those months that the planner would read."""
-        return list(partitions.of_leaves(self._leaves(conditions), wanted))
+        asked = self._plan("menzil.archive", conditions)
+        few = bool(conditions) and asked["Plan Rows"] * 10 < self._plan("menzil.archive", [])["Plan Rows"]
+        return list(partitions.of_months(self._months(asked), wanted, few))
 
     def ended(self, conditions: Sequence[str], first: int, snapshot: str | None) -> list[Piece]:
         """Pieces of what ended from a transaction id on: every so many rows of the index one cut."""
         found: list[Piece] = []
         # What a snapshot sees has ids below its xmax.
         last = None if snapshot is None else str(self._one(f"select pg_snapshot_xmax({quoted(snapshot)})::text")[0])
-        for leaf in self._leaves(conditions):
-            (whole,) = partitions.of_ends(leaf, first, last, [])
-            cuts: list[tuple[str, int]] = []
-            if self._plan(whole.source, [whole.condition or "", *conditions])["Plan Rows"] > partitions.ROWS:
-                query = partitions.cuts(whole, partitions.ROWS)
-                with explained():
-                    cuts = self._conn.execute(query.encode()).fetchall()
-            found += partitions.of_ends(leaf, first, last, cuts)
+        for month in self._months(self._plan("menzil.archive", conditions)):
+            with explained():
+                cuts = self._conn.execute(partitions.cuts(month, first, last, partitions.ROWS).encode()).fetchall()
+            found += partitions.of_ends(month, first, last, cuts)
         return found
 
-    def _leaves(self, conditions: Sequence[str]) -> list[Leaf]:
-        plan = self._plan("menzil.archive", conditions)
+    def _months(self, plan: dict[str, Any]) -> list[Month]:
         read = {node["Relation Name"] for node in _nodes(plan) if "Relation Name" in node}
-        with explained():
-            rows = self._conn.execute(_LEAVES).fetchall()
-        leaves = [Leaf(*row) for row in rows]
-        # An empty month has nothing for this snapshot.
-        return [leaf for leaf in leaves if leaf.name in read and leaf.blocks]
+        return [month for month in months(self._conn) if month.name in read]
 
     def other(self, relation: Relation, conditions: Sequence[str], wanted: int | None) -> list[Piece]:
         """Pieces by key; one piece when there is no key or not much to read."""
@@ -87,6 +78,8 @@ class Survey:
         if None in ends:
             return whole
         low, high = (int(end) for end in ends if end is not None)
+        # The planner's guess of what a view unfolds may be far too high; the keys say how much there can be.
+        count = wanted or min(count, partitions.count_for(high - low + 1))
         return list(partitions.of_key(relation.name, relation.key, low, high, count))
 
     def _end(self, relation: Relation, key: str, order: str) -> int | None:
@@ -106,6 +99,13 @@ class Survey:
             row = self._conn.execute(query.encode()).fetchone()
         assert row is not None
         return row
+
+
+def months(conn: psycopg.Connection[Any]) -> list[Month]:
+    """The months of the archive that hold messages."""
+    conn.execute("set timezone = 'UTC'")  # months are those of UTC
+    with explained():
+        return [Month(*row) for row in conn.execute(_MONTHS).fetchall()]
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -1,8 +1,15 @@
--- Channels with their limits and how they stand. in_flight is counted only where a concurrency limit asks for it.
+-- Channels with their limits and how they stand. in_flight is counted only where a concurrency limit asks for it, by the leases
+-- of the channel: a gate learns of a settle with the next dequeue.
 create or replace view menzil.channels as
 select c.id, c.name, c.protocol is not null as is_endpoint, c.enabled, c.paused, c.released_at is not null as released,
        c.max_concurrency, c.max_size, c.release_interval_ms, c.release_count, c.on_dead,
-       case when c.max_concurrency is not null then g.in_flight end as in_flight,
+       case when c.max_concurrency is not null then (coalesce(f.count, 0)
+         -- Leases from before the channel had a limit do not name it.
+         + (select count(*) from menzil.lease l cross join lateral unnest(l.ids) u(id)
+              cross join lateral (select 1 from menzil.message m where m.id = u.id and m.channel_id = c.id offset 0) m
+             where l.channel_id is null and l.leased_at < g.counts_from))::integer end as in_flight,
        c.created_at, c.updated_at
-  from menzil.channel c left join menzil.gate g on g.channel_id = c.id
+  from menzil.channel c
+  left join menzil.gate g on g.channel_id = c.id
+  left join (select l.channel_id, sum(cardinality(l.ids)) as count from menzil.lease l group by l.channel_id) f on f.channel_id = c.id
  where c.dropped_at is null;

@@ -1,0 +1,88 @@
+-- The short way of a dequeue, as text that install puts into message_dequeue and message_next: one statement for what is
+-- several in the long way, because a statement costs more than a row. It serves a lane of a plain channel whose first run has
+-- more than enough, and finds no row in every other case.
+-- p_settles: the batch p_ids ends first, if it is a whole one. Its lease is waited for before a lane is locked, so that other
+-- consumers of the lane do not wait for a settle that is left open; after such a wait the times are old, and the caller tries again.
+-- p_one: p_limit is 1.
+-- p_named: the lane belongs to the channel v_only[1].
+create or replace function menzil._short_way(p_settles boolean, p_one boolean, p_named boolean) returns text
+language sql immutable
+return replace(replace(replace(replace(replace(replace(replace(replace(replace(
+$way$
+    -- The lane whose turn it is, locked; messages from its first run; their lease; the end of the last batch.
+    -- No newer snapshot is needed after the lock: every change of a lane's runs makes a version of the lane. If this statement
+    -- does not see the version that it locked, the update finds no row, and the long way follows. Whether messages are being
+    -- withdrawn is asked after the lock: a transaction that withdrew one and that this statement does not see has a higher id
+    -- than the oldest that was open when the statement began.
+    with nothing as (
+      delete from menzil.run r where false   -- takes the lock that a visit needs before the one that a read takes: no deadlock with REINDEX
+    ), {ended batch} moved as (
+      update menzil.lane l set gone = l.gone + p_limit, next_at = v_now, v = l.v + 1
+        from (select t.at, t.name, r.ids from ({turn}) t
+                cross join lateral (
+                  select case when r.ids is not null then r.ids[t.gone + 1 : t.gone + p_limit] else {fresh} end as ids from menzil.run r
+                   where not t.gated and r.channel_id = t.channel_id and r.rank = t.rank and r.due_at = t.head_due and r.first_id = t.head_id
+                     and r.flags = 0 and r.due_at >= {from} and r.last_due < {to} and r.n > t.gone + p_limit
+                     and coalesce(pg_sequence_last_value('menzil.withdrawn_xid'), 0) < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+                     and not exists (select 1 from menzil.withdrawn) offset 0) r) h
+       where l.ctid = h.at {if it ended} returning h.name, h.ids
+    ), leased as (
+      insert into menzil.lease (lo_id, attempt, hi_id, flags, leased_at, unlock_at, watch_at, worker, ids)
+        select {lowest}, 1, {highest}, 0, v_now, v_unlock, v_unlock, p_worker, h.ids from moved h
+    )
+    select {count}
+$way$ || case when p_one then $way$
+           h.name, h.ids, m.id, m.content, m.payload, m.headers, m.correlation_id, m.metadata, m.ordering_key, m.priority, m.created_at, m.scheduled_at,
+           m.expires_at, 1, 0, v_unlock, m.id
+      into {ended} channel, v_ids, id, content, payload, headers, correlation_id, metadata, ordering_key, priority, created_at, scheduled_at,
+           expires_at, num_attempts, retry_count, unlock_at, batch
+      -- The parent is locked before its partition, as ALTER TABLE does it: the long way may follow and read the parent.
+      from (values (1)) one left join menzil.message never on false
+      left join (moved h cross join lateral (select m.* from {body} m where m.id = h.ids[1] offset 0) m) on true;
+    if v_ids is not null then
+      return next;
+    end if;
+$way$ else $way$
+           h.name, h.ids into {ended} channel, v_ids from (values (1)) one left join moved h on true;
+    if v_ids[p_limit] - v_ids[1] = p_limit - 1 and v_ids = array(select generate_series(v_ids[1], v_ids[p_limit])) then
+      return query
+        select m.id, channel, m.content, m.payload, null::bytea, 1::bigint, m.headers, m.correlation_id, m.metadata, m.ordering_key, m.priority::integer, 0,
+               m.created_at, m.scheduled_at, m.expires_at, v_unlock, v_ids[1] {outcome}
+          from {body} m where m.id between v_ids[1] and v_ids[p_limit] order by m.id;
+    elsif v_ids is not null then
+      return query
+        select m.id, channel, m.content, m.payload, null::bytea, 1::bigint, m.headers, m.correlation_id, m.metadata, m.ordering_key, m.priority::integer, 0,
+               m.created_at, m.scheduled_at, m.expires_at, v_unlock, (select min(u.id) from unnest(v_ids) u(id)) {outcome}
+          from unnest(v_ids) u(id) cross join lateral (select m.* from {body} m where m.id = u.id offset 0) m;
+    end if;
+$way$ end,
+'{ended batch}', case when p_settles then
+$way$gone as (
+      -- hi_id too: a lease lists its messages in the order of the lane, so its first and last may not be its lowest and highest.
+      delete from menzil.lease o
+       where o.lo_id = p_ids[1] and o.attempt = p_num_attempts[1] and o.ids = p_ids and o.hi_id = p_ids[v_n] and o.hi_id - o.lo_id = v_n - 1 and v_n <= 4096
+         and o.channel_id is null and o.flags & 4 = 0 and cardinality(p_num_attempts) = v_n and p_num_attempts[1] = all (p_num_attempts)
+      returning o.attempt, o.leased_at, o.worker
+    ), ended as (
+      insert into menzil.done (lo_id, hi_id, n, status, attempt, leased_at, ended_at, ended_xid, worker)
+        select p_ids[1], p_ids[v_n], v_n, 'completed', g.attempt, g.leased_at, v_now, pg_current_xact_id(), g.worker from gone g returning 1
+    ),$way$ else '' end),
+'{turn}', case when p_named then
+$way$select l.ctid as at, l.channel_id, l.rank, l.name, l.head_due, l.head_id, l.gone, l.gated from menzil.lane l
+               where l.ctid = (select l.at from menzil.lane_name k
+                                 cross join lateral (select l.ctid as at, l.next_at from menzil.lane l where l.channel_id = k.channel_id and l.rank = k.rank
+                                                      order by l.v desc limit 1) l
+                                where k.channel_id = v_only[1] and l.next_at <= v_now order by k.rank limit 1)
+                 and l.next_at <= v_now for update skip locked$way$ else
+$way$select l.ctid as at, l.channel_id, l.rank, l.name, l.head_due, l.head_id, l.gone, l.gated from menzil.lane l
+               where l.rank = (select u.rank from menzil.rank_used u
+                                where exists (select 1 from menzil.lane n where n.rank = u.rank and n.next_at >= v_floor and n.next_at <= v_now)
+                                order by u.rank limit 1)
+                 and l.next_at >= v_floor and l.next_at <= v_now order by l.next_at limit 1 for update skip locked$way$ end),
+'{fresh}', case when p_one then 'array[r.first_id + t.gone]' else 'array(select generate_series(r.first_id + t.gone, r.first_id + t.gone + p_limit - 1))' end),
+'{lowest}', case when p_one then 'h.ids[1]' else '(select min(u.id) from unnest(h.ids) u(id))' end),
+'{highest}', case when p_one then 'h.ids[1]' else '(select max(u.id) from unnest(h.ids) u(id))' end),
+'{ended}', case when p_settles then 'v_ended,' else '' end),
+'{count}', case when p_settles then 'coalesce(v_ended, (select menzil._count_ends(v_n) from ended)),' else '' end),
+'{if it ended}', case when p_settles then 'and (v_n = 0 or v_ended is not null or exists (select 1 from gone)) and clock_timestamp() < v_now + interval ''50 ms''' else '' end),
+'{outcome}', case when p_settles then ', null::text' else '' end);

@@ -1,0 +1,213 @@
+-- Leases up to p_limit messages for p_lock_ms milliseconds: highest priority first, channels of equal priority in turn,
+-- inside a channel by position, then id. p_channels names the channels to serve, NULL serves all; p_endpoints serves
+-- every endpoint and no plain channel. p_apart gives every message a lease of its own, for messages that are settled in
+-- transactions that stay open: the messages of one lease wait for each other's settles.
+-- (id, num_attempts) is the lease: every settle and heartbeat must show both; batch, if it is shown too, finds it faster.
+-- Call it in a short transaction of its own.
+drop function if exists menzil.message_dequeue(bigint, integer, text[], text, boolean);
+select menzil._make_hot('message_dequeue', replace(replace(replace(replace(replace($hot$
+create or replace function menzil.message_dequeue(
+  p_lock_ms bigint, p_limit integer default 1, p_channels text[] default null, p_worker text default null, p_endpoints boolean default false,
+  p_apart boolean default false
+) returns table (
+  id bigint, channel text, content bytea, payload jsonb, state bytea, num_attempts bigint, headers jsonb, correlation_id uuid, metadata jsonb,
+  ordering_key text, priority integer, retry_count integer, created_at timestamptz, scheduled_at timestamptz, expires_at timestamptz,
+  unlock_at timestamptz, batch bigint
+)
+language plpgsql security definer
+set search_path = pg_catalog, menzil, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := clock_timestamp();
+  v_floor timestamptz;
+  v_look record;
+  v_only integer[];
+  v_push boolean := coalesce(p_endpoints, false);
+  v_left integer := p_limit;
+  v_before integer;
+  v_width integer := least(8, p_limit);
+  v_from smallint := 0;
+  v_turn record;
+  v_lane menzil.turn;
+  v_lanes integer;
+  v_first timestamptz;
+  v_channels integer[];
+  v_names text[];
+  v_visit record;
+  v_gate menzil.gate;
+  v_gated boolean;
+  v_room integer;
+  v_reopen timestamptz;
+  v_unlock timestamptz;
+  v_ids bigint[];
+  v_lo bigint;
+  v_hi bigint;
+  v_n integer;
+  v_waited boolean := false;
+  v_any boolean := false;
+  v_second bigint := menzil._register('menzil.deep_at') / 1000000;   -- changes in the dequeue that takes the deep look
+begin
+  if (p_channels is null and p_limit between 1 and 10000 and p_lock_ms between 1 and 604800000 and current_setting('transaction_isolation') = 'read committed')
+     is not true then
+    v_only := menzil._check_dequeue(p_lock_ms, p_limit, p_channels);
+  end if;
+  if v_push and p_channels is not null then
+    perform menzil._refuse_value('Either channels are named or all endpoints are served.', 'Dequeue twice to do both.');
+  end if;
+  v_unlock := v_now + p_lock_ms * interval '1 ms';
+  v_look := menzil._tend(v_now, p_limit, v_only, not v_push and not (p_apart and p_limit > 1) and v_now >= {from} and v_now < {to});
+  if v_look.fresh then
+    {fresh messages}
+    if v_ids is null then
+      v_look := menzil._tend(v_now, p_limit, v_only, false);
+    end if;
+  end if;
+  v_floor := v_look.floor;
+  if v_ids is null and not v_push and (p_limit = 1 or not p_apart and (v_look.lone or cardinality(v_only) = 1)) and v_now >= {from} and v_now < {to} then
+    v_now := clock_timestamp();   -- later than what was just folded, so that the lane's next turn comes after that of the others
+    v_unlock := v_now + p_lock_ms * interval '1 ms';
+    loop
+      if v_only is null and p_limit = 1 then
+        {one message of any channel}
+      elsif v_only is null then
+        {messages of any channel}
+      elsif cardinality(v_only) = 1 and p_limit = 1 then
+        {one message of one channel}
+      elsif cardinality(v_only) = 1 then
+        {messages of one channel}
+      end if;
+      -- Another consumer of a hot lane may hold it: it is waited for, shortly and once.
+      exit when v_waited or v_ids is not null or menzil._wait_for_lane(v_floor, v_only, false) < 2;
+      v_waited := true;
+      v_now := clock_timestamp();
+      v_unlock := v_now + p_lock_ms * interval '1 ms';
+    end loop;
+  end if;
+  v_any := v_ids is not null;
+  if not v_any then
+    delete from menzil.run r where false;   -- takes the lock that a visit needs before the one that a read takes: no deadlock with REINDEX
+  end if;
+  for v_round in 1 .. case when v_any then 0 else 1000 end loop
+    -- First statement: lock lanes whose turn it is. Later ones: a new snapshot that sees all committed before the locks.
+    v_turn := menzil._take_turns(v_from, clock_timestamp(), v_width, v_floor, v_only, v_push);
+    if v_turn.turns is null then
+      -- Every lane whose turn has come may be held by other consumers: wait for one of them once, shortly, and look again.
+      -- Lines that were put aside while their lane was held may be all there is.
+      exit when v_waited or v_any or menzil._wait_for_lane(v_floor, v_only, v_push) = 0 and not menzil._fold_aside(clock_timestamp());
+      v_waited := true;
+      v_from := 0;
+      perform menzil._fold(clock_timestamp(), false);
+      continue;
+    end if;
+    v_from := v_turn.rank;
+    v_before := v_left;
+    select count(*), bool_or(t.gated), min(t.head_due), array_agg(t.channel_id), array_agg(t.name) into v_lanes, v_gated, v_first, v_channels, v_names
+      from unnest(v_turn.turns) t;
+    for v_part in 1 .. case when v_gated then v_lanes else 1 end loop
+      v_now := clock_timestamp();
+      v_lane := v_turn.turns[v_part];
+      v_gate := null;
+      if v_gated or v_lanes = 1 then
+        v_room := greatest(1, v_left / (v_lanes - v_part + 1));
+        exit when v_left <= 0;
+        if v_lane.gated then
+          select g.* into v_gate from menzil.gate g where g.channel_id = v_lane.channel_id for update skip locked;
+          if not found then
+            update menzil.lane l set next_at = v_now + interval '1 ms', v = l.v + 1 where l.ctid = v_lane.at;
+            continue;
+          end if;
+          v_now := clock_timestamp();   -- with the gate locked: later than the end of every message whose slot has come back
+          select least(v_room, r.room), r.reopen_at into v_room, v_reopen from menzil._gate_room(v_gate, v_now) r;
+          if v_room <= 0 then
+            update menzil.lane l set next_at = v_reopen, v = l.v + 1 where l.ctid = v_lane.at;
+            continue;
+          end if;
+        end if;
+        v_visit := menzil._visit_lane(v_lane, v_turn.rank, v_room, v_now);
+      else
+        v_visit := menzil._visit_lanes(v_turn.turns, v_turn.rank,
+          array_fill(v_left / v_lanes + 1, array[v_left % v_lanes]) || array_fill(v_left / v_lanes, array[v_lanes - v_left % v_lanes]), v_now);
+      end if;
+      -- A lane that gave less than it was asked for is empty; if no other of its priority was due, the next priority follows.
+      if not v_gated and v_lanes = 1 and v_width > 1 and cardinality(v_visit.ids) < v_room then
+        v_from := v_turn.rank + 1;
+      end if;
+      continue when v_visit.ids is null;
+      if v_turn.open or v_turn.tombs or v_visit.flags & 2 <> 0 then
+        v_visit.ids := menzil._sort_out(v_visit.ids, v_visit.flags, v_now, v_turn.open, v_turn.tombs);
+        continue when v_visit.ids = '{}';
+      end if;
+      v_any := true;
+      v_n := cardinality(v_visit.ids);
+      v_unlock := v_now + p_lock_ms * interval '1 ms';
+      if v_gate.channel_id is not null then
+        perform menzil._pass_gate(v_gate, v_n, v_now);
+        if v_gate.circuit = 2 then
+          -- An open circuit whose rest is over lets one message through: it is half-open until that message is settled. The gate
+          -- has been locked since it was asked, so no other transaction sent a probe.
+          v_gate.circuit := 1;
+          v_gate := menzil._date_circuit(v_gate, v_now, 0);
+          perform menzil._log_circuit(v_gate, 2::smallint);
+          perform menzil._store_circuit(v_gate);
+        end if;
+        if v_gate.max_concurrency is null then
+          v_gate.epoch := null;
+        end if;
+      end if;
+      v_lo := v_visit.ids[1];
+      v_hi := v_visit.ids[v_n];
+      if v_visit.flags & 1 = 0 and not p_apart and v_hi - v_lo = v_n - 1 and (v_gated or v_lanes = 1)
+         and v_now < {to} and v_lane.head_due >= {from} and (v_n = 1 or v_visit.ids = array(select generate_series(v_lo, v_hi))) then
+        -- Fresh messages of this month in a row: one lease, and one pass over the index of the month. The order of a lane is
+        -- that of the clock, and a sender may draw a lower id at a later time: the first and the last id do not say enough.
+        insert into menzil.lease (lo_id, attempt, hi_id, channel_id, epoch, flags, leased_at, unlock_at, watch_at, worker, ids)
+          values (v_lo, 1, v_hi, v_gate.channel_id, v_gate.epoch, v_visit.flags, v_now, v_unlock, v_unlock, p_worker, v_visit.ids);
+        return query
+          select m.id, v_lane.name, m.content, m.payload, null::bytea, 1::bigint, m.headers, m.correlation_id, m.metadata, m.ordering_key,
+                 m.priority::integer, 0, m.created_at, m.scheduled_at, m.expires_at, v_unlock, v_lo
+            from {body} m where m.id between v_lo and v_hi order by m.id;
+      elsif v_visit.flags & 1 = 0 and not p_apart and v_now < {to} and v_first >= {from} then
+        -- Fresh messages of this month: one lease.
+        select min(u.id), max(u.id) into v_lo, v_hi from unnest(v_visit.ids) u(id);
+        insert into menzil.lease (lo_id, attempt, hi_id, channel_id, epoch, flags, leased_at, unlock_at, watch_at, worker, ids)
+          values (v_lo, 1, v_hi, v_gate.channel_id, v_gate.epoch, v_visit.flags, v_now, v_unlock, v_unlock, p_worker, v_visit.ids);
+        return query
+          select m.id, v_names[array_position(v_channels, m.channel_id)], m.content, m.payload, null::bytea, 1::bigint, m.headers,
+                 m.correlation_id, m.metadata, m.ordering_key, m.priority::integer, 0, m.created_at, m.scheduled_at, m.expires_at, v_unlock, v_lo
+            from unnest(v_visit.ids) u(id) cross join lateral (select m.* from {body} m where m.id = u.id offset 0) m;
+      else
+        return query
+          with t as materialized (
+            select u.id, u.n, coalesce(t.attempts, 0) + 1 as attempt, coalesce(t.retry_count, 0) as retry_count, t.state, case when p_apart then u.n end as part
+              from unnest(v_visit.ids) with ordinality u(id, n) left join lateral (select t.* from menzil.returned t where t.id = u.id offset 0) t on true
+          ), l as materialized (
+            insert into menzil.lease (lo_id, attempt, hi_id, channel_id, epoch, flags, leased_at, unlock_at, watch_at, worker, ids)
+              select min(t.id), t.attempt, max(t.id), v_gate.channel_id, v_gate.epoch, v_visit.flags, v_now, v_unlock, v_unlock, p_worker, array_agg(t.id order by t.n)
+                from t group by t.attempt, t.part
+            returning menzil.lease.lo_id, menzil.lease.attempt, menzil.lease.ids
+          ), b as materialized (
+            select l.lo_id, x.id from l cross join lateral unnest(l.ids) x(id)
+          )
+          select m.id, v_names[array_position(v_channels, m.channel_id)], m.content, m.payload, t.state, t.attempt, m.headers, m.correlation_id,
+                 m.metadata, m.ordering_key, m.priority::integer, t.retry_count, m.created_at, m.scheduled_at, m.expires_at, v_unlock,
+                 (select b.lo_id from b where b.id = t.id)
+            from t cross join lateral (select m.* from menzil.message m where m.id = t.id offset 0) m order by t.n;
+      end if;
+      v_left := v_left - v_n;
+    end loop;
+    exit when v_left <= 0 or v_from > v_turn.last;
+    -- As many lanes as it takes if they give like these did; more and more when these gave nothing.
+    v_width := least(128, v_left, case when v_before > v_left then (v_left * v_lanes) / (v_before - v_left) + 1 else v_width * 4 end);
+  end loop;
+  if menzil._register('menzil.deep_at') / 1000000 <> v_second then
+    perform menzil._chores(v_now);
+  end if;
+  if v_any and current_setting('synchronous_commit') = 'off' then
+    -- A lease lost by a crash would hand out its attempt number again, and two consumers could settle with it.
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+end $$
+$hot$, '{one message of one channel}', menzil._short_way(false, true, true)), '{messages of one channel}', menzil._short_way(false, false, true)),
+  '{one message of any channel}', menzil._short_way(false, true, false)), '{messages of any channel}', menzil._short_way(false, false, false)), '{fresh messages}', menzil._fresh_way()));

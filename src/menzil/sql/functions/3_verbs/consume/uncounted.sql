@@ -1,0 +1,9 @@
+-- Messages of a channel that are in flight and not counted in this epoch of its gate.
+create or replace function menzil._uncounted(p_channel_id integer, p_epoch integer) returns integer
+language sql stable
+set enable_seqscan = on as $$
+  select (coalesce((select sum(cardinality(l.ids)) from menzil.lease l where l.channel_id = p_channel_id and l.epoch is distinct from p_epoch), 0)
+        + (select count(*) from menzil.lease l cross join lateral unnest(l.ids) u(id)
+             cross join lateral (select 1 from menzil.message m where m.id = u.id and m.channel_id = p_channel_id offset 0) m
+            where l.channel_id is null))::integer
+$$;

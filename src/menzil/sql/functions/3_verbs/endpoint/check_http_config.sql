@@ -1,0 +1,45 @@
+-- What the keys of an HTTP config mean together. Each kind of authentication has its own keys.
+create or replace function menzil._check_http_config(p_config jsonb) returns void
+language plpgsql stable as $$
+declare
+  v_auth jsonb := p_config -> 'auth';
+  v_keys record;   -- of this kind of authentication
+  v_wrong record;
+begin
+  select t.needed, t.optional into v_keys from (values
+      ('basic', '{username,password}'::text[], '{}'::text[]),
+      ('bearer', '{token}', '{}'),
+      ('oauth2', '{token_url,client_id,client_secret}', '{scope,audience,client_auth}'),
+      ('sigv4', '{access_key_id,secret_access_key,region,service}', '{session_token}')
+    ) t(type, needed, optional)
+   where t.type = v_auth ->> 'type';
+  select r.path, r.what, r.hint into v_wrong from (
+    select n.path, 'is needed' as what, null as hint from (values
+        ('url', true),
+        ('auth.type', p_config ? 'auth'),
+        ('cloudevents.mode', p_config ? 'cloudevents'),
+        ('proxy.url', p_config ? 'proxy'),
+        ('proxy.username', p_config -> 'proxy' ? 'password'),
+        ('rate_limit.count', jsonb_typeof(p_config -> 'rate_limit') = 'object'),
+        ('rate_limit.interval_ms', jsonb_typeof(p_config -> 'rate_limit') = 'object'),
+        ('tls.key', p_config -> 'tls' ? 'cert'),
+        ('tls.cert', p_config -> 'tls' ? 'key')
+      ) n(path, needed) where n.needed and p_config #> string_to_array(n.path, '.') is null
+    union all
+    select 'auth.' || k.key, 'is needed with auth.type ' || (v_auth ->> 'type'), null from unnest(v_keys.needed) k(key) where not v_auth ? k.key
+    union all
+    select 'auth.' || k.key, 'does not belong to auth.type ' || (v_auth ->> 'type'), null
+      from jsonb_object_keys(v_auth) k(key) where k.key <> all (array['type'] || v_keys.needed || v_keys.optional)
+    union all
+    select 'headers.Authorization', 'may not be set next to auth', 'Keep one of them.'
+      from jsonb_object_keys(p_config -> 'headers') h(name) where v_auth is not null and lower(h.name) = 'authorization'
+    union all
+    select 'signing', 'needs either secret or secrets', null where (p_config -> 'signing' ? 'secret') = (p_config -> 'signing' ? 'secrets')
+    union all
+    select 'connect_timeout_seconds', 'may not be longer than timeout_seconds', null
+     where (p_config ->> 'connect_timeout_seconds')::numeric > (p_config ->> 'timeout_seconds')::numeric
+    ) r limit 1;
+  if found then
+    perform menzil._refuse_config(v_wrong.path, v_wrong.what, v_wrong.hint);
+  end if;
+end $$;

@@ -1,0 +1,65 @@
+-- What the config of an endpoint may hold: one row per key, nested keys with their path. This list is the whole truth;
+-- a key that is not here is refused. Kinds: see _check_config. Minimum and maximum bound a number, the length of a text or
+-- the size of a list.
+create or replace function menzil._config_rules(p_protocol text)
+returns table (path text, kind text, minimum numeric, maximum numeric, choices text[])
+language sql stable as $$
+  select r.path, r.kind, r.minimum, r.maximum, r.choices
+    from menzil.protocol p cross join jsonb_to_recordset(p.rules) r(path text, kind text, minimum numeric, maximum numeric, choices text[])
+   where p.name = p_protocol
+  union all
+  select r.* from (values
+      ('url', 'url', null::numeric, null::numeric, null::text[]),
+      ('method', 'choice', null, null, '{POST,PUT,PATCH,DELETE,GET}'),
+      ('headers', 'headers', 0, 100, null),
+      ('timeout_seconds', 'number', 1, 300, null),                       -- of one whole request
+      ('connect_timeout_seconds', 'number', 0.1, 300, null),
+      ('success_statuses', 'statuses', 1, 50, null),                     -- default: 200 to 299
+      ('allow_path_suffix', 'boolean', null, null, null),                -- messages may append to the path
+      ('auto_disable_on_gone', 'boolean', null, null, null),             -- 410 disables the endpoint
+      ('capture_response', 'boolean', null, null, null),                 -- instead of the setting of that name
+
+      ('auth', 'object', null, null, null),
+      ('auth.type', 'choice', null, null, '{basic,bearer,oauth2,sigv4}'),
+      ('auth.username', 'text', 1, 255, null),
+      ('auth.password', 'secret', 0, 8192, null),
+      ('auth.token', 'secret', 1, 8192, null),
+      ('auth.token_url', 'url', null, null, null),
+      ('auth.client_id', 'text', 1, 1024, null),
+      ('auth.client_secret', 'secret', 1, 8192, null),
+      ('auth.client_auth', 'choice', null, null, '{basic,body}'),        -- where the client id and secret travel
+      ('auth.scope', 'text', 1, 4096, null),
+      ('auth.audience', 'text', 1, 2048, null),
+      ('auth.access_key_id', 'text', 1, 128, null),
+      ('auth.secret_access_key', 'secret', 1, 256, null),
+      ('auth.session_token', 'secret', 1, 8192, null),
+      ('auth.region', 'text', 1, 64, null),
+      ('auth.service', 'text', 1, 64, null),
+
+      ('signing', 'object', null, null, null),                           -- Standard Webhooks
+      ('signing.secret', 'signing secret', null, null, null),
+      ('signing.secrets', 'signing secrets', 1, 5, null),                -- each signs: the new one first, then the old ones
+
+      ('cloudevents', 'object', null, null, null),
+      ('cloudevents.mode', 'choice', null, null, '{binary,structured}'),
+      ('cloudevents.source', 'text', 1, 1024, null),
+      ('cloudevents.type', 'text', 1, 1024, null),
+
+      ('rate_limit', 'limit object', null, null, null),                  -- these two are kept as limits of the channel
+      ('rate_limit.count', 'integer', 1, 2147483647, null),
+      ('rate_limit.interval_ms', 'integer', 1, 86400000, null),
+      ('max_concurrency', 'limit', 1, 2147483647, null),
+
+      ('tls', 'object', null, null, null),
+      ('tls.verify', 'boolean', null, null, null),
+      ('tls.ca', 'certificate', null, 262144, null),
+      ('tls.cert', 'certificate', null, 262144, null),
+      ('tls.key', 'private key', null, 65536, null),
+
+      ('proxy', 'object', null, null, null),
+      ('proxy.url', 'url', null, null, null),
+      ('proxy.username', 'text', 1, 255, null),
+      ('proxy.password', 'secret', 0, 8192, null)
+    ) r(path, kind, minimum, maximum, choices)
+   where p_protocol = 'http'
+$$;

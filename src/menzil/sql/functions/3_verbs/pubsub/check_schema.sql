@@ -1,0 +1,93 @@
+-- Refuses a schema that could not be enforced whole: unknown keywords, wrong shapes, references that lead nowhere.
+create or replace function menzil._check_schema(p_schema jsonb) returns void
+language plpgsql immutable as $$
+declare
+  v_place record;   -- a schema inside the schema, and one of its keywords
+  v_here text;
+  v_value jsonb;
+  v_type text;
+  v_wrong text;
+  v_at text;
+  v_list jsonb;
+begin
+  if octet_length(p_schema::text) > 65536 then
+    perform menzil._refuse_value(format('The schema has %s bytes, the limit is 65536.', octet_length(p_schema::text)), 'Leave descriptions and examples out.');
+  end if;
+  for v_place in
+    select p.at, p.schema, p.depth, k.key as keyword, k.value, w.kind
+      from menzil._schema_places(p_schema) p
+      left join lateral jsonb_each(case when jsonb_typeof(p.schema) = 'object' then p.schema else '{}' end) k on true
+      left join menzil._schema_keywords() w on w.keyword = k.key
+     order by p.depth
+  loop
+    v_here := v_place.at || menzil._step(v_place.keyword);
+    v_value := v_place.value;
+    v_type := jsonb_typeof(v_value);
+    if v_place.depth > 64 then
+      perform menzil._refuse_value('The schema is nested deeper than 64 levels.', 'Move parts of it into $defs and refer to them.');
+    elsif jsonb_typeof(v_place.schema) not in ('object', 'boolean') then
+      perform menzil._refuse_schema(v_place.at, 'a schema is an object, true or false');
+    elsif v_place.kind is null and v_place.keyword is not null then
+      perform menzil._refuse_value(
+        format('The schema keyword %s at "%s" is not enforced.', quote_literal(left(menzil._shown(v_place.keyword), 80)), menzil._shown(v_place.at)),
+        concat_ws(' ', 'Did you mean ' || menzil._nearest_word(v_place.keyword, array(select w.keyword from menzil._schema_keywords() w)) || '?',
+          'Leave it out, or put notes into $comment; the page on events lists the keywords.'));
+    end if;
+    v_wrong := case
+      when (v_place.kind like 'schemas%' or v_place.kind = 'lists of names') and v_type <> 'object' then 'an object is expected'
+      when v_place.kind = 'list' and v_type <> 'array' then 'a list is expected'
+      when v_place.kind = 'list of schemas' and (v_type <> 'array' or v_value = '[]') then 'a list of one or more schemas is expected'
+      when v_place.kind = 'boolean' and v_type <> 'boolean' then 'true or false is expected'
+      when v_place.kind in ('text', 'pattern', 'reference', 'dialect') and v_type <> 'string' then 'a text is expected'
+      when v_place.kind in ('count', 'number', 'positive number') and v_type <> 'number' then 'a number is expected'
+      when v_place.kind = 'count' and (v_value < '0' or v_value::numeric <> trunc(v_value::numeric)) then 'a whole number from 0 on is expected'
+      when v_place.kind = 'positive number' and v_value <= '0' then 'a number above 0 is expected'
+      when v_place.kind = 'dialect' and rtrim(v_value #>> '{}', '#') <> 'https://json-schema.org/draft/2020-12/schema'
+        then 'only draft 2020-12 is known, https://json-schema.org/draft/2020-12/schema'
+      when v_place.keyword = '$id' and v_place.at <> '' then 'only the whole schema may have an $id, because references start from it'
+    end;
+    if v_wrong is not null then
+      perform menzil._refuse_schema(v_here, v_wrong);
+    elsif v_place.kind in ('pattern', 'schemas by pattern') then
+      perform menzil._check_pattern(v_here, u.pattern)
+         from unnest(case v_place.kind when 'pattern' then array[v_value #>> '{}'] else array(select jsonb_object_keys(v_value)) end) u(pattern);
+    end if;
+    for v_at, v_list in
+      select v_here || menzil._step(e.key), e.value from jsonb_each(case v_place.kind when 'lists of names' then v_value end) e
+      union all
+      select v_here, case v_type when 'string' then jsonb_build_array(v_value) else v_value end where v_place.kind = 'type'
+      union all
+      select v_here, v_value where v_place.kind = 'names'
+    loop
+      v_wrong := case
+        when jsonb_typeof(v_list) <> 'array' or exists (select 1 from jsonb_array_elements(v_list) e(name) where jsonb_typeof(e.name) <> 'string')
+          then 'a list of names is expected'
+        when (select count(distinct e.name) from jsonb_array_elements(v_list) e(name)) < jsonb_array_length(v_list) then 'a name is there twice'
+        when v_place.kind = 'type' and (v_list = '[]' or not v_list <@ '["object", "array", "string", "number", "integer", "boolean", "null"]')
+          then 'object, array, string, number, integer, boolean or null is expected'
+      end;
+      if v_wrong is not null then
+        perform menzil._refuse_schema(v_at, v_wrong);
+      end if;
+    end loop;
+  end loop;
+  perform menzil._check_references(p_schema);
+end $$;
+
+-- Patterns are those of PostgreSQL. What would be read there in silence as something else than in ECMA-262 is refused.
+create or replace function menzil._check_pattern(p_here text, p_pattern text) returns void
+language plpgsql immutable as $$
+declare
+  v_rest text := regexp_replace(p_pattern, '\\(u[0-9A-Fa-f]{4}|[dDsSwWtnrfv1-9]|[^[:alnum:]])', '', 'g');
+begin
+  if v_rest ~ '\\' then
+    perform menzil._refuse_schema(p_here, format('the pattern has an escape that is not known here, %s', substring(v_rest from '\\.?')));
+  elsif v_rest ~ '\[[.:=]' or v_rest ~ '^\*\*\*' then
+    perform menzil._refuse_schema(p_here, 'the pattern has a bracket that means something else in PostgreSQL');
+  end if;
+  begin
+    perform '' collate "C" ~ p_pattern;
+  exception when invalid_regular_expression then
+    perform menzil._refuse_schema(p_here, format('the pattern is not one: %s', left(menzil._shown(sqlerrm), 100)));
+  end;
+end $$;

@@ -1,0 +1,29 @@
+-- Takes these messages out of the leases that hold them with these attempts, and returns what it got, one row per lease,
+-- ids ascending. A settle counts only for a message that it finds in a locked lease row with the attempt it shows.
+-- Leases are locked in the order of their names, so two settles never deadlock.
+create or replace function menzil._take_leases(p_ids bigint[], p_attempts bigint[], p_batches bigint[] default null) returns setof menzil.taken
+language plpgsql as $$
+declare
+  v_ask record;
+  v_lease menzil.lease;
+  v_got bigint[];
+  v_rest bigint[];
+begin
+  for v_ask in
+    select u.lo, u.attempt, array_agg(u.id order by u.n) as asked
+      from unnest(menzil._leases_of(p_ids, p_attempts, p_batches), p_ids, p_attempts) with ordinality u(lo, id, attempt, n)
+     where u.lo is not null group by u.lo, u.attempt order by u.lo, u.attempt
+  loop
+    select l.* into v_lease from menzil.lease l where l.lo_id = v_ask.lo and l.attempt = v_ask.attempt for update;
+    continue when not found;
+    v_got := array(select distinct a.id from unnest(v_ask.asked) a(id) where a.id in (select i.id from unnest(v_lease.ids) i(id)) order by 1);
+    continue when v_got = '{}';
+    v_rest := array(select i.id from unnest(v_lease.ids) with ordinality i(id, n) where i.id not in (select g.id from unnest(v_got) g(id)) order by i.n);
+    if v_rest = '{}' then
+      delete from menzil.lease l where l.lo_id = v_ask.lo and l.attempt = v_ask.attempt;
+    else
+      update menzil.lease l set ids = v_rest where l.lo_id = v_ask.lo and l.attempt = v_ask.attempt;
+    end if;
+    return next row(v_got, v_lease.attempt, v_lease.leased_at, v_lease.worker, v_lease.channel_id, v_lease.epoch, v_lease.flags)::menzil.taken;
+  end loop;
+end $$;

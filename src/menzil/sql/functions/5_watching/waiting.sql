@@ -1,0 +1,81 @@
+-- What waits in each channel: how many, and since when the first of them could have been leased. Reads only, and touches no
+-- payload. Runs and lines know how many messages they hold, so a deep queue is counted by its runs. Messages on the schedule
+-- and behind ordering keys have a row each: while those tables are small (p_small bytes) every row is counted, when they are
+-- large each channel is counted up to p_most rows. p_channel_id: of this channel only.
+create or replace function menzil._waiting(p_most integer, p_now timestamptz, p_small bigint default 33554432, p_channel_id integer default null)
+returns table (
+  channel_id integer, name text, is_endpoint boolean, held boolean, count bigint, capped boolean, since_at timestamptz, scheduled bigint, keyed bigint
+)
+language plpgsql stable set enable_seqscan = off set jit = off as $$
+#variable_conflict use_column
+declare
+  v_large boolean := p_channel_id is not null
+    or pg_total_relation_size('menzil.scheduled') + pg_total_relation_size('menzil.key_queue') >= p_small;
+begin
+  return query
+    -- By lane: the sum of its runs; of the first run a part may be leased already. The position of a message that came back is
+    -- older than its last due time. So of runs that are not plain, or leased in part, some messages are asked since when they
+    -- are due: the first twenty of the first ten such runs.
+    with lane as materialized (
+      select l.channel_id, sum(q.count)::bigint as count, bool_or(q.runs = p_most) as capped, min(least(q.since_at, o.since_at)) as since_at
+        from menzil.lane l
+        cross join lateral (
+          select sum(r.n - r.gone)::bigint as count, count(*) as runs, min(r.due_at) filter (where r.plain) as since_at
+            from menzil._runs_ahead(l, p_most) r) q
+        left join lateral (
+          select min(coalesce(greatest(t.place_at, t.due_at), m.scheduled_at, m.created_at)) as since_at
+            from (select r.ids from menzil._runs_ahead(l, p_most) r where not r.plain limit 10) r
+            cross join lateral unnest(r.ids) u(id)
+            cross join lateral (select m.scheduled_at, m.created_at from menzil.message m where m.id = u.id offset 0) m
+            left join lateral (select t.place_at, t.due_at from menzil.returned t where t.id = u.id offset 0) t on true) o on true
+       where l.tail_due is not null and (p_channel_id is null or l.channel_id = p_channel_id) group by l.channel_id
+    ), line as materialized (   -- lines of the log that no dequeue has folded yet, at most 100,000 of them
+      select n.channel_id, sum(n.n)::bigint as count, sum(count(*)) over () >= 100000 as capped, min(greatest(n.due_at, t.due_at)) as since_at
+        from (select n.channel_id, n.first_id, n.n, n.flags, n.due_at
+                from (select n.* from menzil.line n union all select a.* from menzil.aside a) n
+               where n.rank is not null and n.flags & 64 = 0 and (p_channel_id is null or n.channel_id = p_channel_id) limit 100000) n
+        left join lateral (select t.due_at from menzil.returned t where n.flags & 1 <> 0 and t.id = n.first_id offset 0) t on true
+       group by n.channel_id
+    ), later as materialized (
+      -- Messages on the schedule, and messages behind their ordering key. Of a key whose first message may be leased, is leased or
+      -- waits for its retry, no other message could have been leased.
+      select q.channel_id, q.scheduled, q.keyed, q.capped, least(q.since_at, (
+               select coalesce((select greatest(t.place_at, t.due_at) from menzil.returned t where t.id = m.id), m.scheduled_at, m.created_at)
+                 from menzil.message m where m.id = q.key_id)) as since_at
+        from (
+          select coalesce(s.channel_id, k.channel_id) as channel_id, coalesce(s.count, 0) as scheduled, coalesce(k.count, 0) as keyed, false as capped,
+                 s.since_at, k.id as key_id
+            from (select s.channel_id, count(*), min(s.due_at) filter (where s.due_at <= p_now) as since_at
+                    from menzil.scheduled s where not v_large group by s.channel_id) s
+            full join (select k.channel_id, count(*), min(k.id) filter (where not exists (
+                                select 1 from menzil.key_queue h where h.channel_id = k.channel_id and h.ordering_key = k.ordering_key and h.waits = 0)) as id
+                         from menzil.key_queue k where not v_large and k.waits = 1 group by k.channel_id) k on k.channel_id = s.channel_id
+          union all
+          select c.id, s.count, k.count, s.count = p_most or k.count = p_most, s.since_at, k.id
+            from menzil.channel c
+            cross join lateral (
+              select count(*), min(f.due_at) filter (where f.due_at <= p_now) as since_at
+                from (select s.due_at from menzil.scheduled s where s.channel_id = c.id order by s.due_at limit p_most) f) s
+            cross join lateral (
+              select count(*), min(k.id) filter (where not exists (
+                       select 1 from menzil.key_queue h where h.channel_id = k.channel_id and h.ordering_key = k.ordering_key and h.waits = 0)) as id
+                from (select k.* from menzil.key_queue k where k.channel_id = c.id and k.waits = 1 limit p_most) k) k
+           where v_large and c.dropped_at is null and (p_channel_id is null or c.id = p_channel_id) and s.count + k.count > 0) q
+    ), withdrawn as materialized (   -- cancelled, and still counted in their run or line
+      select m.channel_id, count(*) as count from (select w.id from menzil.withdrawn w limit 100000) w
+        cross join lateral (select m.channel_id from menzil.message m where m.id = w.id offset 0) m group by m.channel_id
+    )
+    select q.id, q.name, q.is_endpoint, q.held, greatest(q.count, 0)::bigint, q.capped, case when q.count > 0 then q.since_at end, q.scheduled, q.keyed
+      from (select c.id, c.name, c.protocol is not null as is_endpoint,
+                   coalesce(g.paused or g.circuit <> 0 or g.wait_until > p_now, c.paused) as held,
+                   coalesce(l.count, 0) + coalesce(n.count, 0) + coalesce(s.scheduled + s.keyed, 0) - coalesce(w.count, 0) as count,
+                   coalesce(l.capped, false) or coalesce(n.capped, false) or coalesce(s.capped, false) as capped,
+                   least(l.since_at, n.since_at, s.since_at) as since_at, coalesce(s.scheduled, 0) as scheduled, coalesce(s.keyed, 0) as keyed
+              from menzil.channel c
+              left join menzil.gate g on g.channel_id = c.id
+              left join lane l on l.channel_id = c.id
+              left join line n on n.channel_id = c.id
+              left join later s on s.channel_id = c.id
+              left join withdrawn w on w.channel_id = c.id
+             where c.dropped_at is null and (p_channel_id is null or c.id = p_channel_id)) q;
+end $$;

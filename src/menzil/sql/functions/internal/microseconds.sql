@@ -1,4 +1,0 @@
--- Microseconds since 1970, the unit of the time registers.
-create or replace function menzil._microseconds(p_at timestamptz) returns bigint
-language sql immutable parallel safe
-return (date_part('epoch', p_at) * 1000000)::bigint;   -- date_part, not extract: floats are quicker than numerics

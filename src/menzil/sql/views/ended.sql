@@ -1,0 +1,56 @@
+-- Ended messages for our own readers of many: menzil.archive asks for the end of each message, these begin with the ends.
+-- A reader gives a span of ids, or of transactions, and gets the rows in one pass. lo_id is the least id that ended together
+-- with the message; no end spans more than 4096 ids, so ids from a on have lo_id > a - 4096.
+
+-- Which messages ended, by transaction.
+create or replace view menzil._ends as
+select d.ended_xid, d.lo_id, unnest(coalesce(d.ids, array(select generate_series(d.lo_id, d.hi_id)))) as id from menzil.done d;
+
+-- Messages that ended as most do: in the first try, together with others whose ids have no gap, and without a response. One look
+-- at the messages for each end, and nothing else to look for. The WITH in the lateral query is never read: it keeps the planner
+-- from beginning with the messages, and unlike OFFSET 0 it lets conditions on messages through.
+create or replace view menzil._ended_plainly as
+select m.id, d.status, c.name as channel, m.channel_id as endpoint_id, m.priority, d.attempt as num_attempts, 0 as retry_count,
+       m.created_at, m.scheduled_at, m.expires_at, d.leased_at as first_leased_at, d.leased_at, d.ended_at, d.ended_xid,
+       d.worker, m.payload, m.content, m.payload_hash, m.ordering_key, m.idempotency_key, m.correlation_id, m.headers, m.metadata,
+       null::text as last_error, null::bytea as state, m.redrive_of, m.replay_of, null::jsonb as response, d.lo_id
+  from menzil.done d
+  cross join lateral (with ends_first as (select 1) select m.* from menzil.message m where m.id between d.lo_id and d.hi_id) m
+  join menzil.channel c on c.id = m.channel_id
+ where d.ids is null and d.responses is null and d.attempt = 1 and d.status = 'completed';
+
+-- Messages that ended otherwise. Only messages that came back or failed have a row in returned.
+create or replace view menzil._ended_otherwise as
+select m.id, d.status, c.name as channel, m.channel_id as endpoint_id, m.priority, d.attempt as num_attempts, coalesce(r.retry_count, 0) as retry_count,
+       m.created_at, m.scheduled_at, m.expires_at, coalesce(r.first_leased_at, d.leased_at) as first_leased_at, d.leased_at, d.ended_at, d.ended_xid,
+       d.worker, m.payload, m.content, m.payload_hash, m.ordering_key, m.idempotency_key, m.correlation_id, m.headers, m.metadata, r.last_error, r.state,
+       m.redrive_of, m.replay_of, m.response, d.lo_id
+  from menzil.done d
+  cross join lateral (
+    select m.*, null::jsonb as response from menzil.message m where d.responses is null and d.ids is null and m.id between d.lo_id and d.hi_id
+    union all
+    select m.*, null from menzil.message m where d.responses is null and d.ids is not null and m.id = any (d.ids)
+    union all
+    select m.*, e.response
+      from (select unnest(coalesce(d.ids, array(select generate_series(d.lo_id, d.hi_id)))) as id, unnest(d.responses) as response
+             where d.responses is not null) e
+      join menzil.message m on m.id = e.id
+  ) m
+  join menzil.channel c on c.id = m.channel_id
+  left join lateral (select r.* from menzil.returned r where r.id = m.id and (d.attempt > 1 or d.status <> 'completed') offset 0) r on true
+ where d.ids is not null or d.responses is not null or d.attempt <> 1 or d.status <> 'completed';
+
+create or replace view menzil._ended as select * from menzil._ended_plainly union all select * from menzil._ended_otherwise;
+
+-- For messages that ended one by one: the ends and the messages are joined.
+create or replace view menzil._ended_singly as
+select m.id, d.status, c.name as channel, m.channel_id as endpoint_id, m.priority, d.attempt as num_attempts, coalesce(r.retry_count, 0) as retry_count,
+       m.created_at, m.scheduled_at, m.expires_at, coalesce(r.first_leased_at, d.leased_at) as first_leased_at, d.leased_at, d.ended_at, d.ended_xid,
+       d.worker, m.payload, m.content, m.payload_hash, m.ordering_key, m.idempotency_key, m.correlation_id, m.headers, m.metadata, r.last_error, r.state,
+       m.redrive_of, m.replay_of, d.response, d.lo_id
+  from (select d.status, d.attempt, d.leased_at, d.ended_at, d.ended_xid, d.worker, d.lo_id,
+               unnest(coalesce(d.ids, array(select generate_series(d.lo_id, d.hi_id)))) as id, unnest(d.responses) as response
+          from menzil.done d) d
+  join menzil.message m on m.id = d.id
+  join menzil.channel c on c.id = m.channel_id
+  left join lateral (select r.* from menzil.returned r where r.id = m.id and (d.attempt > 1 or d.status <> 'completed') offset 0) r on true;

@@ -1,0 +1,124 @@
+"""The primary dies under load and its synchronous standby takes over: what was acknowledged is there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from menzil.embedded import binaries
+from menzil.embedded.account import server_account
+from menzil.install import migrate
+from tests.strangers.busy import Busy, drain, live, prepare
+
+BIN = binaries.find().bin
+
+pytestmark = pytest.mark.skipif(not (BIN / "pg_basebackup").exists(), reason=f"{BIN} has no pg_basebackup")
+
+
+class Pair:
+    """A primary and, for a while, its standby. Both listen on sockets in one directory, under ports of their own."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.account = server_account()
+        self.port = 5001
+        if self.account is not None:
+            os.chown(place, self.account.uid, self.account.gid)
+        self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync")
+        (self.data / "postgresql.conf").open("a").write("fsync = off\nmax_connections = 40\n")
+        self._start()
+
+    @property
+    def data(self) -> Path:
+        return self.place / str(self.port)
+
+    @property
+    def dsn(self) -> str:
+        return f"host={self.place} port={self.port} user=postgres dbname=postgres"
+
+    def add_standby(self) -> None:
+        """From now on a commit of the primary waits for the standby."""
+        copy = self.place / str(self.port + 1)
+        self._run("pg_basebackup", "-D", copy, "-d", self.dsn, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+        self.port += 1
+        self._start()
+        self.port -= 1
+        with psycopg.connect(self.dsn, autocommit=True) as conn:
+            # Not ALTER SYSTEM: the standby has a copy of that file, and would wait for a standby of its own.
+            (self.data / "postgresql.conf").open("a").write("synchronous_standby_names = '*'\n")
+            conn.execute("select pg_reload_conf()")
+            deadline = time.monotonic() + 60
+            while conn.execute("select sync_state from pg_stat_replication").fetchone() != ("sync",):
+                assert time.monotonic() < deadline, "the standby does not follow"
+                time.sleep(0.02)
+
+    def fail_over(self) -> None:
+        """Kill the primary; the standby becomes the primary."""
+        self._run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop")
+        shutil.rmtree(self.data)
+        self.port += 1
+        self._run("pg_ctl", "-D", self.data, "-w", "promote")
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop")
+
+    def _start(self) -> None:
+        options = f"-c listen_addresses='' -c unix_socket_directories={self.place} -p {self.port}"
+        self._run("pg_ctl", "-D", self.data, "-l", self.place / f"{self.port}.log", "-w", "-o", options, "start")
+
+    def _run(self, program: str, *arguments: str | Path) -> None:
+        process = self.account.process() if self.account is not None else {"stdin": subprocess.DEVNULL}
+        command = [str(BIN / program), *map(str, arguments)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60, **process)
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    with tempfile.TemporaryDirectory(prefix="mz-", ignore_cleanup_errors=True) as place:
+        Path(place).chmod(0o755)
+        running = Pair(Path(place))
+        try:
+            migrate(running.dsn)
+            prepare(running.dsn)
+            yield running
+        finally:
+            running.stop()
+
+
+def fail_over_under_load(pair: Pair) -> None:
+    pair.add_standby()
+    busy = Busy(pair.dsn)
+    with busy.at_work():
+        busy.until(completed=100)
+        pair.fail_over()
+    assert [error for error in busy.errors if not isinstance(error, psycopg.OperationalError)] == []
+    assert len(busy.completed) > 20, "the queue was busy"
+    with psycopg.connect(pair.dsn, autocommit=True) as conn:
+        bodies = {row[0] for row in conn.execute("select id from menzil.message").fetchall()}
+        assert busy.acknowledged - bodies == set(), "a send that was acknowledged is lost"
+        wanted = live(conn)
+        assert busy.completed & wanted == set(), "an end that was acknowledged is undone"
+        assert busy.cancelled & wanted == set(), "a cancel that was acknowledged is undone"
+        got = drain(conn, wanted)
+        assert (sorted(wanted - got), sorted(got - wanted)) == ([], [])
+        assert conn.execute("select status from menzil.health_check() where check_name = 'places'").fetchone() == (
+            "ok",
+        )
+
+
+def test_a_standby_that_takes_over_under_load_has_everything(pair: Pair) -> None:
+    fail_over_under_load(pair)
+
+
+@pytest.mark.torture
+def test_twenty_failovers_lose_nothing(pair: Pair) -> None:
+    for _ in range(20):
+        fail_over_under_load(pair)
