@@ -9,11 +9,11 @@ from tests.plans.capture import Node, Plan
 
 # Read whole on purpose: it has one row.
 READ_WHOLE = re.compile(r"setting_value")
-# Housekeeping that reads the newest twenty proofs.
-ON_PURPOSE = ("from menzil.look k where k.xmin <> all",)
+# Housekeeping that reads the newest twenty proofs and tallies.
+ON_PURPOSE = ("from menzil.look k where k.xmin <> all", "from menzil.tally t where t.xmin <> all")
 # Tables whose rows are changed all the time and looked for by a part of their key: behind one live row there may be
 # thousands of dead ones.
-CHANGING = frozenset({"line", "look", "run", "lane"})
+CHANGING = frozenset({"line", "look", "tally", "run", "lane"})
 # A partial index is a working list and may be walked; what it lists must stay few.
 FEW = 10
 INDEX_SCANS = ("Index Scan", "Index Only Scan", "Bitmap Index Scan")

@@ -150,7 +150,7 @@ RELATIONS = {
 # Tables behind them, private to the owner. The partitions of message, archive_YYYY_MM, are found by their names.
 PRIVATE = {
     "channel", "endpoint_secret", "setting_value", "schedule", "schedule_slot", "event", "message", "archive_default",
-    "line", "aside", "look", "run", "lane", "lane_name", "rank_used", "lease", "done", "returned", "scheduled",
+    "line", "aside", "look", "tally", "run", "lane", "lane_name", "rank_used", "lease", "done", "returned", "scheduled",
     "key_queue", "expiring", "withdrawn", "key", "gate", "size_change", "archive_month", "hot_function", "job",
     "attempt", "dead_letter", "migration", "installed_code", "installed_object",
     "protocol", "worker", "inbox", "event_type", "subscription", "bulk_send", "feed_drop", "feed_consumer",

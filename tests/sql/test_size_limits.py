@@ -246,6 +246,85 @@ def test_rolled_back_sends_do_not_eat_the_room_while_somebody_is_always_busy(que
     until(lambda: fits(queue), seconds=3)
 
 
+def told(queue: Queue) -> int:
+    """The depth as senders take it from two registers."""
+    return queue.one("select menzil._register('menzil.message_id') - menzil._register('menzil.ended_count')")
+
+
+def test_settles_that_roll_back_make_no_room(queue: Queue, connect) -> None:
+    """A consumer that settles in the transaction of its own work and fails must not switch the limit off."""
+    limit(queue, 50)
+    queue.send_batch("work", 40)
+    other = Queue(connect(autocommit=False))
+    for _ in range(30):
+        with other.conn.transaction(force_rollback=True):
+            other.complete(*other.dequeue(40))
+            other.call("maintain")
+            other.call("job_run", "sizes")
+    assert told(queue) >= 40
+    assert not fits(queue, 3000)
+    assert depth(queue) == 40
+
+
+def test_a_send_beside_its_own_settles_counts_them_as_live_until_they_commit(queue: Queue, connect) -> None:
+    limit(queue, 3000)
+    queue.send_batch("work", 3000)
+    other = Queue(connect(autocommit=False))
+    with other.conn.transaction(force_rollback=True):
+        other.complete(*other.dequeue(3000))
+        assert not fits(other, 3000)
+    assert told(queue) >= 3000
+    drain(queue)
+    until(lambda: fits(queue, 3000))
+
+
+def test_a_count_in_an_old_snapshot_takes_no_message_for_one_that_ended(queue: Queue, connect) -> None:
+    limit(queue, 10)
+    old = Queue(connect(autocommit=False))
+    old.conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    old.one("select 1")
+    queue.send_batch("work", 10)
+    assert not fits(old, 3000)
+    old.conn.rollback()
+    assert told(queue) >= 10
+
+
+def test_a_sender_that_commits_while_messages_are_counted_is_counted(queue: Queue, connect) -> None:
+    """What is open is asked before the snapshot of the count: a sender that ends in between is in doubt, not gone."""
+    limit(queue, 10_000)
+    sender = Queue(connect(autocommit=False))
+    sender.send_batch("work", 5000)
+    assert queue.one("select (menzil._open_senders()).n") == 1
+    queue.one("select menzil._tally(true)")
+    sender.conn.commit()
+    assert queue.one("select (menzil._open_senders()).n") == 0
+    assert told(queue) >= depth(queue) == 5000
+
+
+def test_the_ends_of_a_transaction_that_was_open_at_a_tally_are_counted_by_the_next(queue: Queue, connect) -> None:
+    limit(queue, 100)
+    queue.send_batch("work", 60)
+    late = Queue(connect(autocommit=False))
+    late.complete(*queue.dequeue(30))
+    drain(queue)
+    queue.one("select menzil._tally(false)")
+    assert told(queue) == 30
+    late.conn.commit()
+    queue.one("select menzil._tally(false)")
+    assert told(queue) == 0
+
+
+def test_a_tally_inside_a_savepoint_is_believed(queue: Queue, connect) -> None:
+    queue.send_batch("work", 5)
+    drain(queue)
+    other = Queue(connect(autocommit=False))
+    with other.conn.transaction(), other.conn.transaction():
+        other.one("select menzil._tally(false)")
+    assert queue.one("select xmin = any (writer) from menzil.tally order by id desc limit 1")
+    queue.one("select menzil._tally(false)")
+    assert told(queue) == 0
+
+
 def test_room_comes_back_after_a_drain(queue: Queue) -> None:
     limit(queue, 30)
     for _ in range(4):

@@ -7,7 +7,6 @@ create or replace function menzil._end(
 language plpgsql as $$
 declare
   v_n integer := cardinality(p_ids);
-  v_count bigint;
 begin
   if p_ids[v_n] - p_ids[1] < 4096 then
     insert into menzil.done (lo_id, hi_id, n, status, attempt, leased_at, ended_at, ended_xid, worker, ids, responses)
@@ -20,6 +19,4 @@ begin
              case when p_responses is not null then array_agg(u.response order by u.id) end
         from unnest(p_ids, p_responses) u(id, response) group by u.id >> 12;
   end if;
-  -- Two settles at the same moment may lose some of this count; the depth is then guessed too high, never too low.
-  v_count := menzil._count_ends(v_n);
 end $$;

@@ -83,6 +83,6 @@ $way$select l.ctid as at, l.channel_id, l.rank, l.name, l.head_due, l.head_id, l
 '{lowest}', case when p_one then 'h.ids[1]' else '(select min(u.id) from unnest(h.ids) u(id))' end),
 '{highest}', case when p_one then 'h.ids[1]' else '(select max(u.id) from unnest(h.ids) u(id))' end),
 '{ended}', case when p_settles then 'v_ended,' else '' end),
-'{count}', case when p_settles then 'coalesce(v_ended, (select menzil._count_ends(v_n) from ended)),' else '' end),
+'{count}', case when p_settles then 'coalesce(v_ended, (select v_n from ended)),' else '' end),
 '{if it ended}', case when p_settles then 'and (v_n = 0 or v_ended is not null or exists (select 1 from gone)) and clock_timestamp() < v_now + interval ''50 ms''' else '' end),
 '{outcome}', case when p_settles then ', null::text' else '' end);

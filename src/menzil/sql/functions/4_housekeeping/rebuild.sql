@@ -24,7 +24,7 @@ begin
     begin
       -- EXCLUSIVE where consumers lock rows before they write.
       lock table menzil.lane, menzil.gate, menzil.lease, menzil.scheduled in exclusive mode;
-      lock table menzil.line, menzil.aside, menzil.look, menzil.run, menzil.lane_name, menzil.rank_used, menzil.done, menzil.returned,
+      lock table menzil.line, menzil.aside, menzil.look, menzil.tally, menzil.run, menzil.lane_name, menzil.rank_used, menzil.done, menzil.returned,
         menzil.key_queue, menzil.withdrawn, menzil.expiring, menzil.size_change in share row exclusive mode;
       exit;
     exception when lock_not_available or deadlock_detected then
@@ -74,9 +74,10 @@ begin
   if v_id > menzil._register('menzil.message_id') then
     perform setval('menzil.message_id', v_id);
   end if;
-  perform setval('menzil.ended_count', greatest(0, menzil._register('menzil.message_id') - menzil._count_live())),
-          setval('menzil.turn_mark', 0), setval('menzil.deep_at', 0), setval('menzil.swept_at', 0), setval('menzil.withdrawn_at', 0),
+  perform setval('menzil.turn_mark', 0), setval('menzil.deep_at', 0), setval('menzil.swept_at', 0), setval('menzil.withdrawn_at', 0),
           setval('menzil.withdrawn_xid', 0), setval('menzil.counted_at', 0), setval('menzil.counted_xid', 0), setval('menzil.counted_ids', 0);
+  delete from menzil.tally;
+  perform menzil._tally(true);
   perform menzil._count_size(c.id) from menzil.channel c where c.max_size is not null;
   drop table pg_temp.menzil_live;
   perform menzil._event('queue.rebuilt', 'queue', 'menzil', null, null, jsonb_build_object('messages', v_placed));

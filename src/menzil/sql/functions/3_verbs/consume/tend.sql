@@ -53,6 +53,9 @@ begin
       v_since := '-infinity';
       delete from menzil.look k where k.ctid = any (array(   -- old proofs; the newest twenty stay
         select o.ctid from menzil.look o where o.id < (select max(n.id) from menzil.look n) - 20 order by o.id desc limit 100 for update skip locked));
+      perform menzil._tally(false);
+      delete from menzil.tally t where t.ctid = any (array(   -- a range, so that rows that a held snapshot keeps are not walked over
+        select o.ctid from menzil.tally o, (select max(n.id) as id from menzil.tally n) n where o.id between n.id - 120 and n.id - 21 for update of o skip locked));
     end if;
   end if;
   if v_back then   -- the turns of lanes lie in the future; a gate that holds its lane is asked again

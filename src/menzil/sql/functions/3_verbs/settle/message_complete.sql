@@ -15,7 +15,7 @@ declare
   v_responses jsonb[];
   v_settled bigint[] := '{}';
   v_n integer := cardinality(p_ids);
-  v_count bigint;
+  v_ended boolean;
 begin
   if cardinality(p_responses) <> v_n then
     perform menzil._refuse_value('The arrays have different lengths.', 'Give one response per message, or NULL for none.');
@@ -32,13 +32,13 @@ begin
       insert into menzil.done (lo_id, hi_id, n, status, attempt, leased_at, ended_at, ended_xid, worker)
         select p_ids[1], p_ids[v_n], v_n, 'completed', g.attempt, g.leased_at, v_now, pg_current_xact_id(), g.worker from gone g returning 1
     )
-    select menzil._count_ends(v_n) into v_count from ended;
-    if v_count is not null and v_n = 1 then
+    select true into v_ended from ended;
+    if v_ended and v_n = 1 then
       id := p_ids[1];
       outcome := 'settled';
       return next;
       return;
-    elsif v_count is not null then
+    elsif v_ended then
       return query select u.id, 'settled' from unnest(p_ids) u(id);
       return;
     end if;
