@@ -497,3 +497,18 @@ def test_run_that_loses_a_thousand_messages_to_one_transaction_is_written_once_a
         assert [lease.id for lease in taken + consumer.dequeue(1201, channel)] == expected
     assert 1 <= stage.watcher.one("select pg_sequence_last_value('public.writes')") <= 5
     assert stage.nothing_is_ready()
+
+
+def test_dequeue_that_meets_thousands_of_cancelled_messages_does_not_visit_them_one_by_one(stage: Stage):
+    """A look folds two thousand lines; the messages that the other lines cancel still stand in their run."""
+    consumer, operator = stage.hire(), stage.hire()
+    ids = stage.watcher.send_batch("a", 5001)
+    assert len(consumer.take(1, "a")) == 1
+    cancel = "select count(*) filter (where menzil.message_cancel(u.id)) from unnest(%s::bigint[]) u(id)"
+    assert operator.one(cancel, ids[1:5000]) == 4999
+    versions = "select max(v) from menzil.lane"
+    before = stage.watcher.one(versions)
+    stage.watcher.run("select setval('menzil.swept_at', 0)")  # the next look is a full one
+    assert [lease.id for lease in consumer.take(1)] == [ids[5000]]
+    assert stage.watcher.one(versions) - before < 20
+    assert stage.watcher.one("select count(*) from menzil.withdrawn") == 0

@@ -214,9 +214,9 @@ WRITERS = {
     # Every writer of run holds the lock of the lane and writes a version of the lane.
     "run": (
         "_fold_lines _cut_in _trim_head _rebuild_waiting",
-        "_take_out",
+        "_shorten_run",
         # message_dequeue, message_next and _fold_late delete nothing: they lock for writing before they read.
-        "_visit_lane _visit_lanes _cut_in _trim_head _take_out channel_purge rebuild message_dequeue message_next"
+        "_visit_lane _visit_lanes _cut_in _trim_head _shorten_run channel_purge rebuild message_dequeue message_next"
         " _fold_late",
     ),
     "lane": (

@@ -114,10 +114,17 @@ class Server:
                     raise
 
     def fill(self) -> None:
-        """Leave next to no room on the disk."""
-        stat = os.statvfs(self.home)
-        used = (stat.f_blocks - stat.f_bfree) * stat.f_frsize
-        self._resize(str(used + SCRAPS))
+        """Leave next to no room on the disk. A size that is used up before it is set is refused: then again."""
+        ends = time.monotonic() + 10
+        while True:
+            stat = os.statvfs(self.home)
+            used = (stat.f_blocks - stat.f_bfree) * stat.f_frsize
+            try:
+                self._resize(str(used + SCRAPS))
+                return
+            except subprocess.CalledProcessError:
+                if time.monotonic() > ends:
+                    raise
 
     def make_room(self) -> None:
         """Give the disk its size back."""

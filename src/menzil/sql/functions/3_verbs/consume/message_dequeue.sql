@@ -137,7 +137,12 @@ begin
       continue when v_visit.ids is null;
       if v_turn.open or v_turn.tombs or v_visit.flags & 2 <> 0 then
         v_visit.ids := menzil._sort_out(v_visit.ids, v_visit.flags, v_now, v_turn.open, v_turn.tombs);
-        continue when v_visit.ids = '{}';
+        if v_visit.ids = '{}' then
+          if v_turn.tombs and (v_gated or v_lanes = 1) then
+            perform menzil._clear_head(v_lane.channel_id, v_turn.rank);
+          end if;
+          continue;
+        end if;
       end if;
       v_any := true;
       v_n := cardinality(v_visit.ids);

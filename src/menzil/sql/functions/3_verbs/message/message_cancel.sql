@@ -1,7 +1,8 @@
 -- Cancels a waiting message inside the caller's transaction, however long that stays open; consumers never wait for it.
 -- False: too late, the message is in flight or has ended. A dead letter that blocks its ordering key stops blocking it.
 create or replace function menzil.message_cancel(p_id bigint) returns boolean
-language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp set enable_seqscan = off set jit = off as $$
+language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp
+set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_now timestamptz := clock_timestamp();
   v_message record;
