@@ -1,6 +1,7 @@
 """The short run of the torture lab, with every kind of fault this machine permits.
 
-The seed is always the same, so that a change is judged by the change; `make torture` draws seeds by chance. `MENZIL_SEED=…` names another.
+The seed is always the same, so that a change is judged by the change; `make torture` draws seeds by chance.
+`MENZIL_SEED=…` names another.
 """
 
 from __future__ import annotations
