@@ -210,7 +210,7 @@ WRITERS = {
     ),
     "aside": ("_leave_lines", "", "_take_aside _fold_channel rebuild"),
     "look": ("_fold", "_fold", "_tend _notice_cluster rebuild"),
-    "tally": ("_tally", "_tally", "_tend _notice_cluster rebuild"),
+    "tally": ("_tally", "_tally rebuild", "_tend"),
     # Every writer of run holds the lock of the lane and writes a version of the lane.
     "run": (
         "_fold_lines _cut_in _trim_head _rebuild_waiting",

@@ -348,17 +348,19 @@ update menzil.setting_value set archive_off_at = clock_timestamp(), archive_off_
 create index channel_sized on menzil.channel (id) where max_size is not null;
 
 
--- How many ids are gone: their messages ended, or their senders rolled back. A row is true of the transactions before counted_to, but
--- for late ones; the newest is used. The register ended_count holds the same number for senders.
+-- How many messages have ended, and how many ids are gone: their messages ended, or their senders rolled back. A row is true of the
+-- transactions before counted_to, but for late ones; the newest is used. The register ended_count holds gone for senders.
 create table menzil.tally (
   id          bigint generated always as identity primary key,
   counted_to  xid8 not null,
   late        xid8[] not null,
+  ended       bigint not null,
   gone        bigint not null,
   writer      xid[] not null                         -- of this row: after a restore it is another
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
-insert into menzil.tally (counted_to, late, gone, writer)
-  select pg_snapshot_xmax(pg_current_snapshot()), array(select pg_snapshot_xip(pg_current_snapshot()) union select pg_current_xact_id()),
-         greatest(0, coalesce(pg_sequence_last_value('menzil.message_id'), 0) - (select count(*) from menzil.old_message)), array[pg_current_xact_id()::xid];
+insert into menzil.tally (counted_to, late, ended, gone, writer)
+  select pg_snapshot_xmax(pg_current_snapshot()), array(select pg_snapshot_xip(pg_current_snapshot()) union select pg_current_xact_id()), g.gone, g.gone,
+         array[pg_current_xact_id()::xid]
+    from (select greatest(0, coalesce(pg_sequence_last_value('menzil.message_id'), 0) - (select count(*) from menzil.old_message)) as gone) g;
 select setval('menzil.ended_count', t.gone) from menzil.tally t;
 drop table menzil.old_live, menzil.old_only_dead, menzil.old_message, menzil.old_scheduled, menzil.old_lease, menzil.old_dead_letter, menzil.ready, menzil.arrival, menzil.used_key;

@@ -24,14 +24,14 @@ begin
     end if;
   end if;
   -- A tally that a restore wrote speaks of transactions of another cluster.
-  select t.gone, t.counted_to, t.late into v_last
-    from (select t.*, t.xmin from menzil.tally t order by t.id desc limit 1) t
-   where t.xmin = any (t.writer) and t.counted_to <= pg_snapshot_xmax(pg_current_snapshot());
+  select t.ended, case when t.holds then t.gone end as gone, case when t.holds then t.counted_to end as counted_to, t.late into v_last
+    from (select t.*, t.xmin = any (t.writer) and t.counted_to <= pg_snapshot_xmax(pg_current_snapshot()) as holds from menzil.tally t order by t.id desc limit 1) t;
   -- One statement: what it counts and the snapshot that the new tally speaks of belong together. The ends of this transaction may
   -- still roll back: its messages count as live, and its id is late.
   select pg_current_snapshot() as snap,
          (select coalesce(sum(d.n), 0) from menzil.done d where d.ended_xid >= v_last.counted_to and d.ended_xid is distinct from v_own)
-       + (select coalesce(sum(d.n), 0) from menzil.done d where d.ended_xid = any (v_last.late) and d.ended_xid is distinct from v_own) as ended,
+       + (select coalesce(sum(d.n), 0) from menzil.done d where d.ended_xid = any (v_last.late) and v_last.counted_to is not null and d.ended_xid is distinct from v_own)
+         as ended,
          case when p_count then menzil._count_live() + (select coalesce(sum(d.n), 0) from menzil.done d where d.ended_xid = v_own) end as live
     into v_now;
   v_gone := coalesce(v_last.gone, 0) + v_now.ended;
@@ -50,9 +50,9 @@ begin
     v_gone := greatest(v_gone, v_ids - v_most);
   end if;
   if v_gone is distinct from v_last.gone then
-    insert into menzil.tally (counted_to, late, gone, writer)
+    insert into menzil.tally (counted_to, late, ended, gone, writer)
       select pg_snapshot_xmax(v_now.snap), array(select x.x from pg_snapshot_xip(v_now.snap) x(x) union select v_own where v_own < pg_snapshot_xmax(v_now.snap)),
-             v_gone, array[pg_current_xact_id()::xid]
+             coalesce(v_last.ended, 0) + v_now.ended, v_gone, array[pg_current_xact_id()::xid]
     returning tally.id, tally.xmin into v_id, v_inside;
     if v_inside <> pg_current_xact_id()::xid then   -- inside a savepoint, which has a transaction id of its own
       update menzil.tally t set writer = t.writer || v_inside where t.id = v_id;

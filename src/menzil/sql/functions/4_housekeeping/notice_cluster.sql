@@ -8,12 +8,11 @@ declare
   v_count integer;
 begin
   v_count := (select count(*) from menzil.look k where k.xmin <> all (k.late::xid[]))
-           + (select count(*) from menzil.tally t where t.xmin <> all (t.writer))
+           + (select count(*) from (select t.xmin, t.writer from menzil.tally t order by t.id desc limit 1) t where t.xmin <> all (t.writer))
            + (menzil._register('menzil.withdrawn_xid') > v_next)::integer;
   if v_count > 0 then
     delete from menzil.look;
     perform setval('menzil.withdrawn_xid', 0), setval('menzil.counted_xid', 0), setval('menzil.counted_ids', 0);
-    delete from menzil.tally;
     perform menzil._tally(true);
   end if;
   return v_count;

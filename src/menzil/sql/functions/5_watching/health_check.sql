@@ -17,7 +17,7 @@ begin
            case when q.most = 0 then format('At most %s messages are in the queue, which has no limit.', q.depth)
                 else format('At most %s of %s messages are in the queue.', q.depth, q.most) end,
            'Run more workers, or raise the limit with menzil.set_setting(''max_queue_size'', ...).'
-      from (select greatest(t.sent - t.ended, 0) as depth, s.max_queue_size as most from menzil.setting_value s, menzil._told_totals() t) q
+      from (select greatest(t.sent - t.gone, 0) as depth, s.max_queue_size as most from menzil.setting_value s, menzil._told_totals() t) q
     union all
     -- A consumer should have leased it by now, unless its channel is paused or disabled, its circuit is not closed, or its
     -- endpoint asked for a rest.

@@ -1,6 +1,6 @@
 -- Numbers for a monitoring system: no payload, no secret, nothing labelled by key or id. Reads only; its cost is bounded at any
 -- depth: what waits in lanes is counted by its runs, some 200,000 scheduled messages and messages behind ordering keys are
--- counted one by one, and what lies beyond is told by two registers.
+-- counted one by one, and what lies beyond is told by the register of ids and the newest tally.
 create or replace function menzil.metrics()
 returns table (metric_name text, metric_value double precision, labels jsonb, metric_type text)
 language plpgsql stable security definer set search_path = pg_catalog, menzil, pg_temp set enable_seqscan = off set jit = off as $$
@@ -23,7 +23,7 @@ begin
              coalesce(sum(w.keyed), 0) as keyed, min(w.since_at) as since_at, (select coalesce(sum(cardinality(l.ids)), 0) from menzil.lease l) as flying
         from waiting w
     )
-    select 'queue_depth', (case when t.capped then greatest(t.counted, v_told.sent - v_told.ended - t.flying) else t.counted end)::float8,
+    select 'queue_depth', (case when t.capped then greatest(t.counted, v_told.sent - v_told.gone - t.flying) else t.counted end)::float8,
            '{"status": "pending"}'::jsonb, 'gauge' from total t
     union all select 'queue_depth', t.flying::float8, '{"status": "processing"}', 'gauge' from total t
     union all select 'in_flight', t.flying::float8, '{}', 'gauge' from total t

@@ -1,7 +1,12 @@
--- The registers of ids given out and of messages ended. Read as rows: pg_sequence_last_value, which dequeues and sends use,
--- is quicker and takes a lock for writing.
-create or replace function menzil._told_totals(out sent bigint, out ended bigint)
-language sql stable as $$
-  select case when m.is_called then m.last_value else 0 end, case when e.is_called then e.last_value else 0 end
-    from menzil.message_id m, menzil.ended_count e
+-- Ids given out, messages ended, and ids that are gone (their messages ended, or their senders rolled back), as the newest tally and
+-- the ends since then tell it. The register of ids is read as a row: pg_sequence_last_value, which sends use, takes a lock for writing.
+create or replace function menzil._told_totals(out sent bigint, out ended bigint, out gone bigint)
+language sql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+  select case when m.is_called then m.last_value else 0 end, coalesce(t.ended, 0) + s.n, coalesce(t.gone + s.n, e.last_value)
+    from menzil.message_id m cross join menzil.ended_count e
+    left join (select t.ended, case when t.holds then t.gone end as gone, case when t.holds then t.counted_to end as counted_to, t.late
+                 from (select t.*, t.xmin = any (t.writer) as holds from menzil.tally t order by t.id desc limit 1) t) t on true
+    cross join lateral (
+      select (select coalesce(sum(d.n), 0) from menzil.done d where d.ended_xid >= t.counted_to)
+           + (select coalesce(sum(d.n), 0) from menzil.done d where d.ended_xid = any (t.late) and t.counted_to is not null) as n) s
 $$;
