@@ -14,9 +14,10 @@ from psycopg.rows import tuple_row
 from psycopg.types import array, numeric, string
 from psycopg.types import bool as boolean
 
-from menzil.model.errors import InvalidValueError, translate
+from menzil.model.errors import InvalidValueError, UsageError, translate
 from menzil.ops.direct import direct
 from menzil.ops.op import Op, Rows
+from menzil.ops.preparing import LOST
 
 T = TypeVar("T")
 
@@ -47,7 +48,7 @@ def run(conn: psycopg.Connection[Any], op: Op[T], *, own: bool = False) -> T:
         short = direct(conn) if own else None
         rows = short.ask(op) if short else _ask(conn, op, own)
     except (psycopg.Error, UnicodeEncodeError) as error:
-        _raise_in_our_words(error)
+        _raise_in_our_words(error, own)
         raise
     return op.read(rows)
 
@@ -68,16 +69,20 @@ async def run_async(conn: psycopg.AsyncConnection[Any], op: Op[T], *, own: bool 
             await cursor.execute(op.text, op.params, binary=True)
             rows = await cursor.fetchall()
     except (psycopg.Error, UnicodeEncodeError) as error:
-        _raise_in_our_words(error)
+        _raise_in_our_words(error, own)
         raise
     return op.read(rows)
 
 
-def _raise_in_our_words(error: psycopg.Error | UnicodeEncodeError) -> None:
+def _raise_in_our_words(error: psycopg.Error | UnicodeEncodeError, own: bool) -> None:
     """Raise what we call it; nothing happens when we have no word for it."""
     if isinstance(error, UnicodeEncodeError):
         character = error.object[error.start : error.end]
         raise InvalidValueError(f"A text holds a character that the database cannot store: {character!r}.") from error
+    if not own and isinstance(error, LOST):
+        sentence = "The server lost a statement that this connection had prepared."
+        hint = "behind a PgBouncer before 1.21, connect with prepare_threshold=None"
+        raise UsageError(sentence, sqlstate=error.sqlstate, hint=hint) from error
     ours = translate(error)
     if ours is not None:
         raise ours from error

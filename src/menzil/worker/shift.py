@@ -13,6 +13,7 @@ import psycopg
 from menzil.model.errors import MenzilError, UsageError
 from menzil.model.secrets import secret_keys
 from menzil.ops import working
+from menzil.ops.preparing import Preparing
 from menzil.worker.address import Address
 from menzil.worker.handler import Handler
 from menzil.worker.jobs import Jobs
@@ -41,7 +42,7 @@ class Shift:
 
     def __init__(self, dsn: str, handlers: Sequence[Handler], options: Options, *, once: bool = False) -> None:
         self.options = options
-        self.address = Address(dsn, options.prepare)
+        self.address = Address(dsn, Preparing(options.prepare, self._tell_of_preparing))
         self.hide = Hide(self.address.secrets())
         self.log = Log(self.hide)
         self.name = options.name or new_name()
@@ -164,6 +165,9 @@ class Shift:
             if unknown:
                 sentence = f"There is neither a handler nor an endpoint {', '.join(map(repr, unknown))}."
                 raise UsageError(sentence, hint="create the endpoint, or name the program with its handler")
+
+    def _tell_of_preparing(self, sentence: str) -> None:
+        self.log.warning("prepared_statements_off", why=sentence, hint="--no-prepare says so from the beginning")
 
     # The end
 
