@@ -10,26 +10,43 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext, suppress
+from time import monotonic
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg.rows import tuple_row
 
-from menzil.model.errors import ConnectionFailedError, MenzilError, translate
+from menzil.model.errors import READ_ONLY, ConnectionFailedError, MenzilError, read_only, translate
 from menzil.ops.connecting import NOT_READ_COMMITTED
 from menzil.ops.op import Op
 from menzil.ops.preparing import LOST
 from menzil.ops.run import run_async
-from menzil.worker.address import Address, Conn
+from menzil.worker.address import Address, Conn, SyncConn
 from menzil.worker.log import Log
 
 T = TypeVar("T")
 
 SHORTEST, LONGEST = 0.1, 5.0
+#: Seconds of rest after which a connection is looked at before it is used: idle_session_timeout may have ended it.
+RESTED = 0.2
 
 
-def _changed(error: Exception) -> ConnectionFailedError | None:
-    """After a migration the answer of a prepared statement may have another shape: a new connection cures that."""
+def hung_up(conn: Conn | SyncConn) -> bool:
+    """Tell whether the server has ended this connection while it rested; seen without a round trip."""
+    try:
+        # The first read may find the last words of the server, the second finds the end and raises.
+        conn.pgconn.consume_input()
+        conn.pgconn.consume_input()
+    except psycopg.Error:
+        return True
+    return False
+
+
+def _passing(error: MenzilError | psycopg.Error) -> ConnectionFailedError | None:
+    """What a new connection may cure: a server that only reads since a failover, a statement older than a migration."""
+    if error.sqlstate == READ_ONLY:
+        refused = read_only()
+        return ConnectionFailedError(refused.message, sqlstate=READ_ONLY, hint=refused.hint)
     if isinstance(error, psycopg.errors.FeatureNotSupported):
         return ConnectionFailedError(str(error).strip(), sqlstate=error.sqlstate)
     return None
@@ -45,6 +62,7 @@ class Link:
         self._conn: Conn | None = None
         self._opening = asyncio.Lock()
         self._turn = asyncio.Lock()  # tasks share the connection: what one of them runs is over before the next begins
+        self._used_at = 0.0
         self._rest = SHORTEST
         self._down = False
 
@@ -56,12 +74,12 @@ class Link:
     async def connection(self) -> Conn:
         """Return the connection, opened if it is not."""
         conn = self._conn
-        if conn is not None and not conn.closed:
+        if conn is not None and not conn.closed and (monotonic() < self._used_at + RESTED or not hung_up(conn)):
             return conn
         async with self._opening:
             conn = self._conn
-            if conn is None or conn.closed:
-                self._conn = None
+            if conn is None or conn.closed or hung_up(conn):
+                await self.close()
                 try:
                     conn = self._conn = await self._address.connect(self.purpose)
                 except BaseException as error:
@@ -102,12 +120,13 @@ class Link:
                 answer = await self._prepared(conn, work)
             except (MenzilError, psycopg.Error) as error:
                 self._learn(error)
-                ours = error if isinstance(error, MenzilError) else _changed(error) or translate(error)
+                ours = _passing(error) or (error if isinstance(error, MenzilError) else translate(error))
                 await self._judge(conn, ours or error)
                 if ours is None or ours is error:
                     raise
                 raise ours from error
             self._works()
+            self._used_at = monotonic()
             return answer
 
     async def _prepared(self, conn: Conn, work: Callable[[Conn], Awaitable[T]]) -> T:

@@ -25,6 +25,7 @@ from menzil.ops.preparing import LOST
 from menzil.worker import outcomes
 from menzil.worker.address import Address, Conn, SyncConn
 from menzil.worker.handler import Function, Handler
+from menzil.worker.link import hung_up
 from menzil.worker.source import Call, Settled
 from menzil.worker.threads import Threads
 
@@ -99,13 +100,7 @@ class Lender:
 def _usable(conn: Conn | SyncConn) -> bool:
     if conn.closed or conn.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
         return False
-    try:
-        # A server that went away said so and closed the socket; the second read finds the end and raises.
-        conn.pgconn.consume_input()
-        conn.pgconn.consume_input()
-    except psycopg.Error:
-        return False
-    return True
+    return not hung_up(conn)
 
 
 def call_within(handler: Handler, lender: Lender, threads: Callable[[], Threads]) -> Call:
