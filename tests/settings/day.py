@@ -174,7 +174,7 @@ class Day:
             bodies = sorted(map(json.loads, hook.bodies), key=lambda body: body["number"])
         assert bodies == [{"number": number, **BODY} for number in range(8)]
         assert sorted(map(str, handled)) == [*map(str, range(8)), "again", "again", "later", "later"]
-        with psycopg.connect(self.dsn) as conn:
+        with psycopg.connect(self.dsn, client_encoding="utf8") as conn:
             ended = conn.execute(
                 "select channel, status, count(*) from menzil.archive where channel = any(%s) group by 1, 2 order by 1",
                 [[self.booked, self.hook]],

@@ -19,7 +19,6 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 GONE = (OSError, asyncio.IncompleteReadError)
 
 
@@ -78,7 +77,7 @@ class Pooler:
             server.conn.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(*GONE):
+        with contextlib.suppress(*GONE, asyncio.CancelledError):
             await self._greet(reader, writer)
             await Session(self._idle, reader, writer).work()
         writer.close()
