@@ -13,7 +13,9 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import menzil
+from menzil.cli.database import connected
 from menzil.install import drift, migrate
+from menzil.ops.op import Op, text
 from tests.acceptance.crew import until
 from tests.integration.cli.user import User
 
@@ -169,6 +171,14 @@ def test_a_client_goes_on_when_its_role_gets_another_isolation_level(db: str, le
         with database_has(db, f"default_transaction_isolation = '{level}'") as conn:
             _end_others(conn)
             assert [message.payload for message in mq.dequeue(5)] == [2]
+
+
+def test_a_command_reads_what_is_committed_whatever_its_role_has_by_default(db: str) -> None:
+    with database_has(db, "default_transaction_isolation = 'serializable'"), connected(db) as command:
+        asked = Op("select current_setting('transaction_isolation')::text", (), text)
+        assert command.run(asked) == "read committed"
+        assert command.change(lambda: command.run(asked)) == "repeatable read"
+        assert command.run(asked) == "read committed"
 
 
 def _end_others(conn: psycopg.Connection[Any]) -> None:
