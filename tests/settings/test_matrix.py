@@ -11,7 +11,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from menzil.embedded import Embedded
-from menzil.install import migrate
+from menzil.install import drift, migrate, script
 from tests.conftest import database
 from tests.settings.day import prepare, work
 
@@ -161,6 +161,15 @@ def test_a_day_at_the_shop_goes_well_under_each_setting(
 ) -> None:
     with under(server, whose, settings):
         work(shop, str(next(_cases)))
+
+
+def test_a_printed_script_installs_the_same_under_the_settings_of_a_database(server: Embedded, clerk: str) -> None:
+    with owned(server, "printed", clerk) as dsn, under(server, "database printed", INSTALLED):
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            conn.execute(script("install"))
+        with psycopg.connect(make_conninfo(server.dsn, dbname="printed")) as conn:
+            assert drift(conn) == []
+        assert not migrate(dsn).changed
 
 
 def test_menzil_is_installed_and_works_under_the_settings_of_a_database(server: Embedded, clerk: str) -> None:

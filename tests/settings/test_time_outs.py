@@ -93,6 +93,22 @@ def test_a_worker_goes_on_where_idle_sessions_are_ended(db: str, caplog: pytest.
     assert said == []
 
 
+def test_a_worker_whose_role_may_not_connect_often_enough_leases_nothing(db: str) -> None:
+    with psycopg.connect(db, autocommit=True) as conn, menzil.Menzil(db) as mq:
+        mq.channel_set("billing")
+        sent = mq.send("billing", 1)
+        conn.execute("create role thrifty login password 'horse' connection limit 2 in role menzil_worker")
+        try:
+            app = menzil.Worker(make_conninfo(db, user="thrifty", password="horse"), endpoints=False)
+            app.handler("billing")(lambda message: None)
+            with pytest.raises(menzil.ConnectionFailedError, match="too many connections") as raised:
+                asyncio.run(app.serve(once=True))
+            assert "five connections" in str(raised.value)
+            assert mq.status(sent).attempts == 0
+        finally:
+            conn.execute("drop role thrifty")
+
+
 def test_a_read_only_role_is_told_so_and_may_look(db: str) -> None:
     with menzil.Menzil(db) as mq:
         mq.channel_set("billing")

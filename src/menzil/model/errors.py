@@ -223,6 +223,8 @@ def unreachable(error: psycopg.Error) -> ConnectionFailedError:
     """Return what to raise, ``from`` the original, when a connection could not be opened."""
     why = str(error).strip().splitlines()[0].removeprefix("connection failed: ").removeprefix("connection is bad: ")
     hint = "is it running, and is the DSN right?"
+    if "too many connections" in why or "connection slots" in why:
+        hint = "a worker needs five connections: raise the limit of the role, the database or the server"
     return ConnectionFailedError(f"The server cannot be reached: {why}", sqlstate=error.sqlstate, hint=hint)
 
 

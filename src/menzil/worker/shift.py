@@ -89,6 +89,8 @@ class Shift:
             raise UsageError(
                 "There is nothing for this worker to do.", hint="give it handlers, or let it serve endpoints"
             )
+        # Before anything is leased: a worker whose role may not have so many connections could not settle.
+        await asyncio.gather(*(link.connection() for link in (self.lease, self.settle, self.beat)))
         began = monotonic()
         registry = Registry(self, what.names)
         await registry.hello()
