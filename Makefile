@@ -41,9 +41,10 @@ bench: setup ## measure the figures we publish, as ratios
 load: setup ## keep it under load for half an hour: latency, sizes, memory
 	$(BIN)/python -m bench.load
 
-torture: setup ## the long run: faults, mutants, strangers, dumps, failovers, a crowd, the model, the fuzz, Spark
+torture: setup ## the long run: faults, mutants, strangers, settings, dumps, failovers, a crowd, the model, the fuzz, Spark
 	$(BIN)/python -m pytest -q -s --timeout 7200 -n 0 -m torture tests/torture $(PYTEST_ARGS)
 	$(BIN)/python -m pytest -q --timeout 7200 -n 0 -m torture tests/strangers $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q --timeout 7200 -n 0 -m torture tests/settings $(PYTEST_ARGS)
 	MENZIL_CROWD_SECONDS=$(CROWD_SECONDS) $(BIN)/python -m pytest -q --timeout 7200 -n 0 tests/races/test_crowd.py $(PYTEST_ARGS)
 	MENZIL_MODEL_EXAMPLES=$(MODEL_EXAMPLES) $(BIN)/python -m pytest -q --timeout 7200 -n 0 tests/model $(PYTEST_ARGS)
 	MENZIL_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(BIN)/python -m pytest -q --timeout 7200 -n 0 tests/fuzz $(PYTEST_ARGS)

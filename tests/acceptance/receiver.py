@@ -9,11 +9,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Receiver:
-    """What arrived, and what is answered: `status`, once `gate` is open."""
+    """What arrived, and what is answered: `status` and `answer`, once `gate` is open."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/hook"
         self.status = 200
+        self.answer = b""
         self.gate = threading.Event()
         self.gate.set()
         self.bodies: list[str] = []
@@ -29,8 +30,9 @@ def receiver() -> Iterator[Receiver]:
             told.bodies.append(self.rfile.read(length).decode())
             told.gate.wait(30)
             self.send_response(told.status)
-            self.send_header("content-length", "0")
+            self.send_header("content-length", str(len(told.answer)))
             self.end_headers()
+            self.wfile.write(told.answer)
 
         def log_message(self, *args: object) -> None:
             pass

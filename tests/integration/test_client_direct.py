@@ -31,7 +31,7 @@ def prepared(mq: menzil.Menzil) -> list[str]:
 def test_what_is_asked_often_is_prepared_unless_it_must_not(mq: menzil.Menzil, db: str) -> None:
     for number in range(OFTEN + 2):
         mq.send("billing", number)
-    assert prepared(mq) == ["menzil_0"]
+    assert len(prepared(mq)) == 1
     with menzil.Menzil(db, prepare=False) as plain:
         for number in range(OFTEN + 2):
             plain.send("billing", number)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from menzil.cli.dsn import dsn_option, resolve
 from menzil.client.pool import PoolOptions
@@ -32,8 +33,12 @@ class Database:
         self.conn = conn
 
     def run(self, op: Op[T]) -> T:
-        """Run one Op; it is committed when this returns."""
-        return run(self.conn, op)
+        """Run one Op; it is committed when this returns, unless a transaction is open."""
+        if self.conn.info.transaction_status != TransactionStatus.IDLE:
+            return run(self.conn, op)
+        # A lone statement would have the isolation level of the role, and may then meet others and fail (40001).
+        with self.together():
+            return run(self.conn, op)
 
     def change(self, what: Callable[[], T]) -> T:
         """Read, think and write as one step: somebody else's change in between means that it is done again."""

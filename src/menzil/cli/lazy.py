@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 import click
 import psycopg
 
-from menzil.model.errors import READ_ONLY, MenzilError, read_only, translate
+from menzil.model.errors import MenzilError, translate
 
 #: Exit codes: the command did its work and found something to fix, or it could not do its work at all.
 SOMETHING_TO_FIX = 1
@@ -90,7 +90,5 @@ class LazyGroup(click.Group):
 
 def _explain(error: psycopg.Error) -> MenzilError:
     """What the server said, when it is nothing that menzil has a class for: a timeout, a deadlock, a full disk."""
-    if error.sqlstate == READ_ONLY:
-        return read_only()
     sentence = error.diag.message_primary or str(error).strip() or type(error).__name__
     return MenzilError(f"The database could not: {sentence}.", sqlstate=error.sqlstate, hint=error.diag.message_hint)

@@ -21,6 +21,7 @@ from menzil.client.pool import AsyncOwnPool, OwnPool, PoolOptions
 from menzil.model.errors import UsageError
 from menzil.model.secrets import secret_keys
 from menzil.model.wire import Dumps, Loads, json_dumps, json_loads
+from menzil.ops.connecting import NOT_READ_COMMITTED, AsyncConn, Conn
 from menzil.ops.op import Op
 from menzil.ops.run import run, run_async
 
@@ -46,7 +47,7 @@ class _Client:
     ) -> None:
         """Connect lazily to the database `dsn` names, or to an embedded PostgreSQL when there is none.
 
-        prepare          False behind a PgBouncer in transaction mode that is older than 1.21
+        prepare          False prepares no statements; found out by itself behind a PgBouncer before 1.21
         max_connections  how many calls may run at once; more of them wait
         timeout          how many seconds they wait
         loads, dumps     another JSON library, or a richer one
@@ -109,6 +110,14 @@ class Client(_Client):
         try:
             if pool.read_committed:
                 return run(own, op, own=True)
+        except UsageError as error:
+            if error.sqlstate != NOT_READ_COMMITTED:
+                raise
+            pool.read_committed = False  # the role has got another isolation level by default since the handshake
+        except psycopg.Error as error:
+            if not pool.preparing.gave_up(own, error):
+                raise
+            return run(own, op, own=True)
         finally:
             pool.give_back(own)
         return self._run_own([op])[0]
@@ -117,8 +126,11 @@ class Client(_Client):
         pool = self._own_pool()
         own = pool.take()
         try:
-            with own.transaction():
-                return [run(own, op, own=True) for op in ops]
+            return _together(own, ops)
+        except psycopg.Error as error:
+            if not pool.preparing.gave_up(own, error):
+                raise
+            return _together(own, ops)
         finally:
             pool.give_back(own)
 
@@ -173,10 +185,16 @@ class AsyncClient(_Client):
     async def _run_own(self, ops: Sequence[Op[T]]) -> list[T]:
         pool = await self._own_pool()
         async with pool.connection() as own:
-            if len(ops) == 1 and pool.read_committed:
-                return [await run_async(own, ops[0], own=True)]
-            async with own.transaction():
-                return [await run_async(own, op, own=True) for op in ops]
+            try:
+                return await _together_async(own, ops, alone=pool.read_committed)
+            except UsageError as error:
+                if error.sqlstate != NOT_READ_COMMITTED or not pool.read_committed:
+                    raise
+                pool.read_committed = False  # the role has got another isolation level by default since the handshake
+            except psycopg.Error as error:
+                if not pool.preparing.gave_up(own, error):
+                    raise
+            return await _together_async(own, ops, alone=pool.read_committed)
 
     async def _own_pool(self) -> AsyncOwnPool:
         self._check_open()
@@ -199,6 +217,19 @@ class AsyncClient(_Client):
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _together(own: Conn, ops: Sequence[Op[T]]) -> list[T]:
+    with own.transaction():
+        return [run(own, op, own=True) for op in ops]
+
+
+async def _together_async(own: AsyncConn, ops: Sequence[Op[T]], *, alone: bool) -> list[T]:
+    """All or none; `alone` says that one statement needs no transaction around it."""
+    if len(ops) == 1 and alone:
+        return [await run_async(own, ops[0], own=True)]
+    async with own.transaction():
+        return [await run_async(own, op, own=True) for op in ops]
 
 
 def _commits_each_statement(conn: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:

@@ -7,6 +7,7 @@ and asks the database whether it fits this client (the handshake).
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import AsyncIterator
@@ -19,6 +20,9 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTi
 from menzil.model.errors import ConnectionFailedError, UsageError
 from menzil.ops import connecting
 from menzil.ops.connecting import AsyncConn, Conn
+from menzil.ops.preparing import Preparing
+
+LOGGER = logging.getLogger("menzil.client")
 
 # Pools of the parent process after a fork: never used, never closed, so that the parent keeps its sockets.
 _inherited: list[object] = []
@@ -65,6 +69,7 @@ class OwnPool:
         self._pool: ConnectionPool[Conn] | None = None
         self._pid = os.getpid()
         self.read_committed = True
+        self.preparing = Preparing(options.prepare, LOGGER.warning)
 
     def take(self) -> Conn:
         """Lend a connection for one call; who takes it gives it back."""
@@ -94,9 +99,13 @@ class OwnPool:
                     connecting.configure(conn)
                     self.read_committed = connecting.handshake(conn, "client")
                 kwargs = self._options.pool_kwargs(self._dsn)
-                self._pool = ConnectionPool(configure=connecting.configure, check=_still_there, **kwargs)
+                self._pool = ConnectionPool(configure=self._configure, check=_still_there, **kwargs)
                 self._pool.open()
             return self._pool
+
+    def _configure(self, conn: Conn) -> None:
+        connecting.configure(conn)
+        self.preparing.fit(conn)
 
     def close(self) -> None:
         """Close every connection."""
@@ -115,6 +124,7 @@ class AsyncOwnPool:
         self._pool: AsyncConnectionPool[AsyncConn] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.read_committed = True
+        self.preparing = Preparing(options.prepare, LOGGER.warning)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConn]:
@@ -145,11 +155,15 @@ class AsyncOwnPool:
                     self.read_committed = await connecting.handshake_async(conn, "client")
                 kwargs = self._options.pool_kwargs(self._dsn)
                 pool: AsyncConnectionPool[AsyncConn] = AsyncConnectionPool(
-                    configure=connecting.configure_async, check=_still_there_async, **kwargs
+                    configure=self._configure, check=_still_there_async, **kwargs
                 )
                 await pool.open()
                 self._pool, self._loop = pool, asyncio.get_running_loop()
             return self._pool
+
+    async def _configure(self, conn: AsyncConn) -> None:
+        await connecting.configure_async(conn)
+        self.preparing.fit(conn)
 
     async def close(self) -> None:
         """Close every connection."""

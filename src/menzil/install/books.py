@@ -29,10 +29,23 @@ def statement(body: str) -> sql.SQL:
     return sql.SQL(body)
 
 
-def record_migration(migration: Migration) -> str:
-    """Return the statement that books a migration; names and checksums are [a-z0-9_] and need no quoting."""
+def record_migration(tree: Tree, migration: Migration) -> str:
+    """Return the statements that book a migration; names and checksums are [a-z0-9_] and need no quoting."""
     values = f"{migration.version}, '{migration.name}', '{migration.source.checksum}'"
-    return f"insert into menzil.migration (version, name, checksum) values ({values});"
+    insert = f"insert into menzil.migration (version, name, checksum) values ({values});"
+    return f"{insert}\n{_note(tree, migration.version)}"
+
+
+def _note(tree: Tree, version: int) -> str:
+    """Return the statement that notes the version where a dump without data takes it along."""
+    note = f"Migrations this database has; written by the installer only. Schema {version}, {tree.history(version)}."
+    return f"comment on table menzil.migration is '{note}';"
+
+
+def read_note(note: str | None) -> tuple[int, str] | None:
+    """Return version and history from the comment, or None where an earlier release wrote it."""
+    match = re.search(r"Schema (\d+), ([0-9a-f]{64})\.", note or "")
+    return (int(match[1]), match[2]) if match else None
 
 
 def record_objects() -> str:
@@ -42,7 +55,8 @@ def record_objects() -> str:
 
 def record_code(tree: Tree) -> str:
     """Return the statement that books the code as applied."""
-    return text("record_code").format(version=tree.version, checksum=tree.code_checksum, package=package_version())
+    book = text("record_code").format(version=tree.version, checksum=tree.code_checksum, package=package_version())
+    return f"{book}\n{_note(tree, tree.version)}"
 
 
 @cache

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import psycopg
 
-from menzil.model.errors import READ_ONLY, ConnectionFailedError, MenzilError, PermissionDeniedError, read_only
+from menzil.model.errors import ENDED, READ_ONLY, ConnectionFailedError, MenzilError, PermissionDeniedError, read_only
 
 
 class InstallError(MenzilError):
@@ -38,7 +38,7 @@ def explain(error: psycopg.Error, doing: str) -> MenzilError:
     sentence = error.diag.message_primary or str(error).strip() or type(error).__name__
     # The file and line, when it was one of our files that failed.
     doing = " at ".join([doing, *getattr(error, "__notes__", [])])
-    if state is None or state.startswith("08") or state in ("57P01", "57P02", "57P03"):
+    if state is None or state.startswith("08") or state in ENDED:
         return ConnectionFailedError(f"The connection was lost while {doing}: {sentence}.", sqlstate=state)
     if state == "42501":
         return PermissionDeniedError(

@@ -20,7 +20,7 @@ from psycopg.rows import tuple_row
 
 from menzil.install import books
 from menzil.install.errors import explain
-from menzil.install.state import State, demand_continuable, read
+from menzil.install.state import State, demand_characters, demand_continuable, read, version_of_dump
 from menzil.install.step import Pace, Progress, execute, execute_file, run_step
 from menzil.install.tree import Migration, Tree, load
 from menzil.model.errors import PermissionDeniedError, UsageError, unreachable
@@ -76,6 +76,10 @@ class _Migrator:
         self.conn.add_notice_handler(self._notice)
         try:
             state = self._look()
+            if state.lost_rows:
+                version = version_of_dump(state, self.tree)
+                self._step(f"adopting schema {version}, which came without its rows", partial(self._adopt, version))
+                state = self._look()
             self.report.from_version = state.version
             wanted = self._wanted(state, target)
             for migration in wanted:
@@ -103,12 +107,24 @@ class _Migrator:
                 hint=f"choose a target from {max(state.version, 1)} to {self.tree.version}, or leave it out",
             )
         here = state.probe
+        if not state.version:
+            demand_characters(here)
         if not here.has_schema and not here.may_create:
             raise PermissionDeniedError(
                 f"Role {here.who} may not create schema menzil in database {here.database}.",
                 hint=f"let the owner of the database run: grant create on database {here.database} to {here.who}",
             )
         return [one for one in state.outstanding(self.tree) if target is None or one.version <= target]
+
+    def _adopt(self, version: int) -> bool:
+        """Write the books of a schema that a dump brought without data, and the rows that its migrations put there."""
+        if not self._read().lost_rows:  # another migrator was faster
+            return False
+        for migration in self.tree.migrations:
+            if migration.version <= version:
+                execute(self.conn, books.record_migration(self.tree, migration))
+        execute(self.conn, books.text("fill"))
+        return True
 
     def _prepare(self, migration: Migration) -> None:
         """Call menzil._before_NNNN, if an earlier migration brought it, until a round has less to do than it may."""
@@ -144,7 +160,7 @@ class _Migrator:
         if migration.version in self._read().applied:
             return False
         execute_file(self.conn, migration.source)
-        execute(self.conn, books.record_migration(migration))
+        execute(self.conn, books.record_migration(self.tree, migration))
         if with_code:
             self.report.code_applied = self._apply_code(reapply=False)
         return True
@@ -177,6 +193,7 @@ class _Migrator:
     def _look(self) -> State:
         try:
             with self.conn.transaction():
+                execute(self.conn, books.text("session"))
                 return self._read()
         except psycopg.Error as error:
             raise explain(error, "reading what is installed") from error
@@ -210,7 +227,9 @@ def _connected(database: str | psycopg.Connection[Any]) -> Iterator[psycopg.Conn
         yield database
         return
     try:
-        conn = psycopg.connect(database, autocommit=True, fallback_application_name="menzil migrate")
+        conn = psycopg.connect(
+            database, autocommit=True, client_encoding="utf8", fallback_application_name="menzil migrate"
+        )
     except psycopg.Error as error:
         raise unreachable(error) from error
     with conn:

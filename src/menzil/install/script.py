@@ -50,7 +50,7 @@ def script(kind: Kind, *, start: int | None = None, root: Path | None = None) ->
 def _install(tree: Tree) -> list[str]:
     body = [books.text("guard_install"), books.text("become_owner"), books.text("books")]
     for migration in tree.migrations:
-        body += [_file(migration.source), books.record_migration(migration), ""]
+        body += [_file(migration.source), books.record_migration(tree, migration), ""]
     return body + _code(tree)
 
 
@@ -58,13 +58,13 @@ def _upgrade(tree: Tree, start: int) -> list[str]:
     known = ",\n         ".join(f"({one.version}, '{one.source.checksum}')" for one in tree.migrations)
     guard = books.text("guard_upgrade").format(start=start, version=tree.version, known=known or "(0, '')")
     body = [books.text("become_owner"), books.text("books"), guard]
-    body += [_outstanding(migration) for migration in tree.migrations if migration.version > start]
+    body += [_outstanding(tree, migration) for migration in tree.migrations if migration.version > start]
     return body + _code(tree)
 
 
-def _outstanding(migration: Migration) -> str:
+def _outstanding(tree: Tree, migration: Migration) -> str:
     """Wrap a migration so that it runs only where it is missing, whatever client runs the script."""
-    text = f"{_file(migration.source)}{books.record_migration(migration)}"
+    text = f"{_file(migration.source)}{books.record_migration(tree, migration)}"
     outer, inner = f"$migrate_{migration.version}$", f"$migration_{migration.version}$"
     assert outer not in text, f"{migration.label} uses the quote {outer}"
     assert inner not in text, f"{migration.label} uses the quote {inner}"

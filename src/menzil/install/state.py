@@ -32,12 +32,14 @@ class Probe:
     who: str
     database: str
     server_major: int
+    encoding: str
     roles: list[str]
     may_create: bool
     has_schema: bool
     has_books: bool
     may_read: bool
     owner: str | None
+    note: str | None
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ class State:
     @property
     def version(self) -> int:
         return max(self.applied, default=0)
+
+    @property
+    def lost_rows(self) -> bool:
+        """Tell whether the books are there and empty, as after a dump without data: the installer never leaves that."""
+        return self.probe.has_books and not self.applied
 
     def outstanding(self, tree: Tree) -> list[Migration]:
         return [migration for migration in tree.migrations if migration.version not in self.applied]
@@ -92,6 +99,33 @@ def read(conn: psycopg.Connection[Any]) -> State:
             text = "select schema_version, checksum, package, server_major, roles from menzil.installed_code"
             code = cursor.execute(text, prepare=False).fetchone()
     return State(probe, applied, code)
+
+
+def version_of_dump(state: State, tree: Tree) -> int:
+    """Return the schema version that a dump without data noted, or raise where that is not known."""
+    database = state.probe.database
+    noted = books.read_note(state.probe.note)
+    if noted is None:
+        raise InstallError(
+            f"Database {database} has the tables of menzil and not the rows that say which version they are.",
+            hint="restore the dump with its data; or, if nothing is in the queue, drop schema menzil and migrate again",
+        )
+    version, history = noted
+    if version > tree.version:
+        raise SchemaTooNewError(f"Database {database} has schema {version}, and this menzil only knows {tree.version}.")
+    if history != tree.history(version):
+        raise MigrationChangedError(f"The migrations up to {version} are not those that database {database} has.")
+    return version
+
+
+def demand_characters(probe: Probe) -> None:
+    """Raise if the database does not know its characters: JSON with others than ASCII would be refused there."""
+    if probe.encoding == "SQL_ASCII":
+        raise InstallError(
+            f"Database {probe.database} has the encoding SQL_ASCII, in which PostgreSQL does not know characters.",
+            sqlstate="22023",
+            hint="make another: create database NAME template template0 encoding 'UTF8'",
+        )
 
 
 def demand_continuable(state: State, tree: Tree) -> None:

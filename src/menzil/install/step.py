@@ -96,7 +96,9 @@ def _passes(error: psycopg.Error) -> bool:
     # Roles are shared by all databases of a server: two installations may make or grant the same one at once.
     if isinstance(error, psycopg.errors.UniqueViolation):
         return error.diag.table_name in ("pg_authid", "pg_auth_members")
-    return isinstance(error, psycopg.errors.InternalError_) and "tuple concurrently" in str(error)
+    # "tuple concurrently updated", in any language: the server names the function in its own.
+    where = error.diag.source_function or ""
+    return isinstance(error, psycopg.errors.InternalError_) and where.startswith("simple_heap_")
 
 
 def _locked(conn: psycopg.Connection[Any], doing: str, waited: float) -> InstallLockedError:

@@ -54,6 +54,11 @@ class Tree:
     def version(self) -> int:
         return self.migrations[-1].version if self.migrations else 0
 
+    def history(self, version: int) -> str:
+        """A checksum of the migrations up to this one: tells whether a database had the same."""
+        lines = (f"{one.label} {one.source.checksum}\n" for one in self.migrations if one.version <= version)
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
     @cached_property
     def code_checksum(self) -> str:
         parts = [*self.code, self.roles] if self.roles else self.code

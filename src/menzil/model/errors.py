@@ -8,7 +8,8 @@ database). A SQL function and the Python method in front of it refuse the same v
     MenzilError
     ├── UsageError                    the call itself makes no sense: arguments, connection, closed client;
     │                                 25001  a dequeue outside READ COMMITTED
-    ├── RefusedError                  the database said no, or would have; nothing was written
+    ├── RefusedError                  the database said no, or would have; nothing was written;
+    │   │                             25006  the server or the role accepts no writes
     │   ├── UnknownNameError          42704  no such channel, endpoint, schedule or message
     │   ├── NameTakenError            42710  there is already a channel, endpoint or schedule of that name
     │   ├── DisabledError             55000  the endpoint is disabled or the channel was released
@@ -208,6 +209,9 @@ _UNDEFINED = {"3F000", "42883", "42P01"}
 
 READ_ONLY = "25006"
 
+#: The server ended the connection: it stops, or a timeout of the role ended an idle session or a long transaction.
+ENDED = frozenset(("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04"))
+
 
 def read_only() -> RefusedError:
     """Return what to tell a person whose command met a server or a role that accepts no writes."""
@@ -219,6 +223,8 @@ def unreachable(error: psycopg.Error) -> ConnectionFailedError:
     """Return what to raise, ``from`` the original, when a connection could not be opened."""
     why = str(error).strip().splitlines()[0].removeprefix("connection failed: ").removeprefix("connection is bad: ")
     hint = "is it running, and is the DSN right?"
+    if "too many connections" in why or "connection slots" in why:
+        hint = "a worker needs five connections: raise the limit of the role, the database or the server"
     return ConnectionFailedError(f"The server cannot be reached: {why}", sqlstate=error.sqlstate, hint=hint)
 
 
@@ -242,7 +248,9 @@ def translate(error: psycopg.Error) -> MenzilError | None:
         return SchemaMissingError(sentence, sqlstate=state) if ours else None
     if state == "25001":  # a dequeue inside a transaction that cannot see what was committed meanwhile
         return UsageError(sentence, sqlstate=state, hint=hint)
-    if state.startswith("08") or state in ("57P01", "57P02", "57P03"):
+    if state == READ_ONLY:
+        return read_only()
+    if state.startswith("08") or state in ENDED:
         return ConnectionFailedError(sentence, sqlstate=state, hint=hint)
     if "PL/pgSQL" in (said.context or "") and said.source_function != "exec_stmt_raise":
         # Not raised on purpose: something broke inside a function, and calling it a refusal would hide that.

@@ -16,6 +16,9 @@ from menzil.ops.run import read_plainly, run, run_async
 Conn = psycopg.Connection[Any]
 AsyncConn = psycopg.AsyncConnection[Any]
 
+#: How the database refuses a dequeue outside READ COMMITTED.
+NOT_READ_COMMITTED = "25001"
+
 #: What everybody adds to a DSN, and what it has no say in: answers are read as UTF-8.
 #: Nothing that a pooler in transaction mode would mind.
 _ADDED = {"connect_timeout": 10}

@@ -7,6 +7,7 @@ the client does. What an Op is, a text with casts and a few values, needs none o
 from __future__ import annotations
 
 import re
+import secrets
 import select
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,6 +36,13 @@ def direct(conn: psycopg.Connection[Any]) -> Direct | None:
         return _known.setdefault(conn, Direct(conn) if hasattr(select, "poll") else None)
 
 
+def prepare_no_more(conn: psycopg.Connection[Any]) -> None:
+    """Let the short way on this connection, if it was taken before, run every statement as a text."""
+    known = _known.get(conn)
+    if known is not None:
+        known.prepare_no_more()
+
+
 @lru_cache(256)
 def _statement(text: str) -> tuple[bytes, tuple[int, ...]]:
     """The text with numbered places, and the format of the value of each."""
@@ -60,6 +68,7 @@ class Direct:
         self._threshold = conn.prepare_threshold
         self._uses: dict[str, int] = {}
         self._names: dict[str, bytes] = {}
+        self._prefix = f"menzil_{secrets.token_hex(8)}".encode()  # of this connection alone: see preparing.py
         # Of the adapters, not of the connection: who keeps that would keep it in memory after the pool has closed it.
         self._transformer = Transformer(_Adapters(conn.adapters))
         self._poll = select.poll()
@@ -88,11 +97,16 @@ class Direct:
         uses = self._uses[key] = self._uses.get(key, 0) + 1
         if self._threshold is None or uses < self._threshold or len(self._names) >= PREPARED:
             return None
-        name = b"menzil_%d" % len(self._names)
+        name = b"%b_%d" % (self._prefix, len(self._names))
         self._pg.send_prepare(name, text)
         self._result()
         self._names[key] = name
         return name
+
+    def prepare_no_more(self) -> None:
+        """Run every statement as a text from now on."""
+        self._threshold = None
+        self._names.clear()
 
     def _result(self) -> PGresult:
         """Wait for the answer to what was sent. After an interrupt the connection is busy: the pool drops it."""

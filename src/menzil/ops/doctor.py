@@ -30,6 +30,14 @@ def invalid_indexes() -> Op[list[Record]]:
     return Op(_INVALID, (), records("name table partitioned"))
 
 
+_ENCODING = "select current_database()::text, current_setting('server_encoding')"
+
+
+def encoding() -> Op[tuple[str, str]]:
+    """Name the database and the encoding of its texts."""
+    return Op(_ENCODING, (), lambda rows: (rows[0][0], rows[0][1]))
+
+
 _VACUUMS = "select current_setting('autovacuum') = 'on' and current_setting('track_counts') = 'on'"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from menzil.model.errors import UsageError
 from menzil.ops import op, values
 from menzil.ops.op import Op, Rows
 
@@ -60,10 +61,17 @@ class Handshake:
 
 def handshake() -> Op[Handshake]:
     """menzil.schema_version, and whether a lone statement sees what was committed before it began."""
-    text = "select menzil.schema_version(), current_setting('default_transaction_isolation')::text"
+    text = (
+        "select menzil.schema_version(), current_setting('default_transaction_isolation')::text,"
+        " current_setting('array_nulls')::boolean"
+    )
     return Op(text, (), _read_handshake)
 
 
 def _read_handshake(rows: Rows) -> Handshake:
-    ((version, isolation),) = rows
+    ((version, isolation, nulls),) = rows
+    if not nulls:
+        # PostgreSQL would read a missing ordering key in an array as the text "NULL".
+        hint = "let a DBA run: alter role NAME set array_nulls = on"
+        raise UsageError("The setting array_nulls is off for this role, so arrays cannot hold NULL.", hint=hint)
     return Handshake(version, isolation == "read committed")

@@ -50,7 +50,7 @@ begin
     execute format('grant usage on schema menzil to %I', v_role);
     for v_row in
       select p.oid::regprocedure as name from pg_proc p
-       where p.pronamespace = 'menzil'::regnamespace and p.proname not like '\_%'
+       where p.pronamespace = 'menzil'::regnamespace and p.proname not like E'\\_%'
          and (v_role = 'menzil_admin' or v_functions -> v_role ? p.proname)
     loop
       execute format('grant execute on routine %s to %I', v_row.name, v_role);

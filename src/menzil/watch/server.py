@@ -1,4 +1,4 @@
-"""How PostgreSQL treats the queue: dead rows and broken indexes."""
+"""How PostgreSQL treats the queue: dead rows, broken indexes, characters that it cannot store."""
 
 from __future__ import annotations
 
@@ -24,6 +24,16 @@ def dead_rows(run: Run) -> list[Finding]:
         )
         for one in run(doctor.dead_rows(MANY_DEAD_ROWS))
     ]
+
+
+def encoding(run: Run) -> list[Finding]:
+    """Databases that cannot store every character."""
+    database, encoding = run(doctor.encoding())
+    if encoding == "UTF8":
+        return []
+    sentence = f"Database {database} has the encoding {encoding}: a message with a character outside it is refused."
+    repair = "create database NAME template template0 encoding 'UTF8'; then dump this one and restore it there"
+    return [Finding("encoding", "warning", sentence, repair)]
 
 
 def indexes(run: Run) -> list[Finding]:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from psycopg.conninfo import conninfo_to_dict
 
 from menzil.ops import connecting
+from menzil.ops.preparing import Preparing
 
 Conn = connecting.AsyncConn
 SyncConn = connecting.Conn
@@ -28,13 +29,13 @@ class Address:
     """A DSN and what is known of the server behind it."""
 
     dsn: str = field(repr=False)
-    prepare: bool = True
+    preparing: Preparing = field(default_factory=lambda: Preparing(True, lambda _sentence: None), repr=False)
     read_committed: bool = True  # whether a lone statement is; if not, each gets a transaction that is
 
     def options(self, purpose: str) -> dict[str, Any]:
         """Return what to connect with besides the DSN; what the DSN says itself stays."""
         name = f"menzil worker ({purpose})"
-        return connecting.options(self.dsn, prepare=self.prepare, fallback_application_name=name, **_ADDED)
+        return connecting.options(self.dsn, prepare=self.preparing.on, fallback_application_name=name, **_ADDED)
 
     def secrets(self) -> list[str]:
         """Return what no text may hold that leaves the worker: passwords, also as a URL spells them, and the DSN."""
@@ -45,13 +46,16 @@ class Address:
     async def connect(self, purpose: str, *, plain: bool = True) -> Conn:
         """Open a connection in autocommit; `plain` for our own Ops, otherwise with the adapters everybody knows."""
         conn = await connecting.connect_async(self.dsn, self.options(purpose))
+        self.preparing.fit(conn)
         if plain:
             await connecting.configure_async(conn)
         return conn
 
     def connect_sync(self, purpose: str) -> SyncConn:
         """Open a connection for a handler that runs in a thread."""
-        return connecting.connect(self.dsn, self.options(purpose))
+        conn = connecting.connect(self.dsn, self.options(purpose))
+        self.preparing.fit(conn)
+        return conn
 
     async def handshake(self) -> None:
         """Refuse a database this worker does not fit."""

@@ -56,7 +56,7 @@ class Worker:
         endpoints    whether to deliver to endpoints, too; yes unless False
         channels     only these: names of handlers' channels, or of endpoints
         listen       whether to wait for NOTIFY besides polling
-        prepare      False behind a PgBouncer in transaction mode that is older than 1.21
+        prepare      False prepares no statements; found out by itself behind a PgBouncer before 1.21
         janitors     whether to do jobs of housekeeping: expiry, retention, schedules and the like
         poll         shortest and longest pause between two polls, in seconds
         grace        seconds that deliveries under way may take to finish when the worker stops

@@ -8,33 +8,47 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext, suppress
+from time import monotonic
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg.rows import tuple_row
 
-from menzil.model.errors import ConnectionFailedError, UsageError, translate
+from menzil.model.errors import READ_ONLY, ConnectionFailedError, MenzilError, read_only, translate
+from menzil.ops.connecting import NOT_READ_COMMITTED
 from menzil.ops.op import Op
+from menzil.ops.preparing import LOST
 from menzil.ops.run import run_async
-from menzil.worker.address import Address, Conn
+from menzil.worker.address import Address, Conn, SyncConn
 from menzil.worker.log import Log
 
 T = TypeVar("T")
 
 SHORTEST, LONGEST = 0.1, 5.0
+#: Seconds of rest after which a connection is looked at before it is used: idle_session_timeout may have ended it.
+RESTED = 0.2
 
 
-# A prepared statement that the server does not know, knows already, or whose answer has changed its shape.
-_FORGETFUL = ("26000", "42P05", "0A000")
+def hung_up(conn: Conn | SyncConn) -> bool:
+    """Tell whether the server has ended this connection while it rested; seen without a round trip."""
+    try:
+        # The first read may find the last words of the server, the second finds the end and raises.
+        conn.pgconn.consume_input()
+        conn.pgconn.consume_input()
+    except psycopg.Error:
+        return True
+    return False
 
 
-def _forgetful(error: Exception) -> ConnectionFailedError | None:
-    """A server that lost our prepared statements is no better than one that went away."""
-    if isinstance(error, psycopg.Error) and error.sqlstate in _FORGETFUL:
-        hint = "behind a PgBouncer that is older than 1.21, use prepare=False or --no-prepare"
-        return ConnectionFailedError(str(error).strip(), sqlstate=error.sqlstate, hint=hint)
+def _passing(error: MenzilError | psycopg.Error) -> ConnectionFailedError | None:
+    """What a new connection may cure: a server that only reads since a failover, a statement older than a migration."""
+    if error.sqlstate == READ_ONLY:
+        refused = read_only()
+        return ConnectionFailedError(refused.message, sqlstate=READ_ONLY, hint=refused.hint)
+    if isinstance(error, psycopg.errors.FeatureNotSupported):
+        return ConnectionFailedError(str(error).strip(), sqlstate=error.sqlstate)
     return None
 
 
@@ -48,6 +62,7 @@ class Link:
         self._conn: Conn | None = None
         self._opening = asyncio.Lock()
         self._turn = asyncio.Lock()  # tasks share the connection: what one of them runs is over before the next begins
+        self._used_at = 0.0
         self._rest = SHORTEST
         self._down = False
 
@@ -59,12 +74,12 @@ class Link:
     async def connection(self) -> Conn:
         """Return the connection, opened if it is not."""
         conn = self._conn
-        if conn is not None and not conn.closed:
+        if conn is not None and not conn.closed and (monotonic() < self._used_at + RESTED or not hung_up(conn)):
             return conn
         async with self._opening:
             conn = self._conn
-            if conn is None or conn.closed:
-                self._conn = None
+            if conn is None or conn.closed or hung_up(conn):
+                await self.close()
                 try:
                     conn = self._conn = await self._address.connect(self.purpose)
                 except BaseException as error:
@@ -74,51 +89,58 @@ class Link:
 
     async def run(self, op: Op[T]) -> T:
         """Run one Op; it is committed when this returns."""
-        async with self._turn:
-            conn = await self.connection()
-            try:
-                if self._address.read_committed:
-                    answer = await run_async(conn, op, own=True)
-                else:
-                    async with conn.transaction():
-                        answer = await run_async(conn, op, own=True)
-            except UsageError as error:
-                self._learn(error)
-                raise
-            except (ConnectionFailedError, psycopg.Error) as error:
-                judged = _forgetful(error) or error
-                await self._judge(conn, judged)
-                if judged is error:
-                    raise
-                raise judged from error
-            self._works()
-            return answer
+
+        async def work(conn: Conn) -> T:
+            if self._address.read_committed:
+                return await run_async(conn, op, own=True)
+            async with conn.transaction():
+                return await run_async(conn, op, own=True)
+
+        return await self._do(work)
 
     async def run_all(self, ops: Sequence[Op[Any]]) -> list[Any]:
         """Run them in one transaction and one round trip, all or none."""
+
+        async def work(conn: Conn) -> list[Any]:
+            cursors = [psycopg.AsyncCursor(conn, row_factory=tuple_row) for _ in ops]
+            # Statements between two syncs of a pipeline are one transaction. A role with another isolation level
+            # by default needs a BEGIN that says READ COMMITTED, which travels in the same pipeline.
+            async with conn.pipeline(), nullcontext() if self._address.read_committed else conn.transaction():
+                for op, cursor in zip(ops, cursors, strict=True):
+                    await cursor.execute(op.text, op.params, binary=True)
+            return [op.read(await cursor.fetchall()) for op, cursor in zip(ops, cursors, strict=True)]
+
+        return await self._do(work)
+
+    async def _do(self, work: Callable[[Conn], Awaitable[T]]) -> T:
         async with self._turn:
             conn = await self.connection()
+            self._address.preparing.fit(conn)
             try:
-                cursors = [psycopg.AsyncCursor(conn, row_factory=tuple_row) for _ in ops]
-                # Statements between two syncs of a pipeline are one transaction. A role with another isolation level
-                # by default needs a BEGIN that says READ COMMITTED, which travels in the same pipeline.
-                async with conn.pipeline(), nullcontext() if self._address.read_committed else conn.transaction():
-                    for op, cursor in zip(ops, cursors, strict=True):
-                        await cursor.execute(op.text, op.params, binary=True)
-                answers = [op.read(await cursor.fetchall()) for op, cursor in zip(ops, cursors, strict=True)]
-            except psycopg.Error as error:
-                ours = _forgetful(error) or translate(error)
+                answer = await self._prepared(conn, work)
+            except (MenzilError, psycopg.Error) as error:
                 self._learn(error)
+                ours = _passing(error) or (error if isinstance(error, MenzilError) else translate(error))
                 await self._judge(conn, ours or error)
-                if ours is None:
+                if ours is None or ours is error:
                     raise
                 raise ours from error
             self._works()
-            return answers
+            self._used_at = monotonic()
+            return answer
 
-    def _learn(self, error: UsageError | psycopg.Error) -> None:
+    async def _prepared(self, conn: Conn, work: Callable[[Conn], Awaitable[T]]) -> T:
+        try:
+            return await work(conn)
+        except LOST as error:
+            # Refused before anything of it ran, and what ran before it in the same transaction is rolled back.
+            if not self._address.preparing.gave_up(conn, error):
+                raise
+            return await work(conn)
+
+    def _learn(self, error: MenzilError | psycopg.Error) -> None:
         # The role got another isolation level by default after the handshake: the next call says READ COMMITTED.
-        if error.sqlstate == "25001":
+        if error.sqlstate == NOT_READ_COMMITTED:
             self._address.read_committed = False
 
     async def _judge(self, conn: Conn, error: Exception) -> None:

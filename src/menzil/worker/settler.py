@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import attrgetter
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 ROUND, FULL = 1000, 4000
 
 _REFUSED = "The database refused to settle this"
+_NO_SUCH_CHARACTER = "22P05"  # in the encoding of the database
 _TOO_LATE = "it ended before its outcome was settled"
 _by_id = attrgetter("id")
 
@@ -182,6 +184,11 @@ class Settler:
             return
         (held,) = batch
         outcome = held.outcome
+        plainer = _in_ascii(outcome) if getattr(error, "sqlstate", None) == _NO_SUCH_CHARACTER else None
+        if plainer is not None:
+            held.outcome = plainer
+            await self._settle(batch)
+            return
         sentence = error.message if isinstance(error, MenzilError) else str(error)
         self._shift.log.error("settle_refused", channel=held.channel, id=held.id, error=sentence)
         if isinstance(outcome, Fail) and outcome.reason.startswith(_REFUSED):
@@ -239,6 +246,16 @@ class Settler:
             source.room.set()  # every source waits while too many outcomes do, also one that has none among them
         for source in sources:
             source.bell.ring()
+
+
+def _in_ascii(outcome: Outcome | None) -> Outcome | None:
+    """The outcome in characters that every encoding has, without what the other side answered; None if it is so."""
+    if isinstance(outcome, Complete) and outcome.response is not None:
+        return COMPLETE  # what was delivered must not be delivered again for a character in the answer
+    if isinstance(outcome, Fail) and not (outcome.reason.isascii() and outcome.response is None):
+        reason = outcome.reason.encode("ascii", "backslashreplace").decode()
+        return replace(outcome, reason=reason, response=None)
+    return None
 
 
 def _by_kind(batch: Sequence[Held]) -> list[list[Held]]:

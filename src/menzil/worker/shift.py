@@ -13,6 +13,7 @@ import psycopg
 from menzil.model.errors import MenzilError, UsageError
 from menzil.model.secrets import secret_keys
 from menzil.ops import working
+from menzil.ops.preparing import Preparing
 from menzil.worker.address import Address
 from menzil.worker.handler import Handler
 from menzil.worker.jobs import Jobs
@@ -41,7 +42,7 @@ class Shift:
 
     def __init__(self, dsn: str, handlers: Sequence[Handler], options: Options, *, once: bool = False) -> None:
         self.options = options
-        self.address = Address(dsn, options.prepare)
+        self.address = Address(dsn, Preparing(options.prepare, self._tell_of_preparing))
         self.hide = Hide(self.address.secrets())
         self.log = Log(self.hide)
         self.name = options.name or new_name()
@@ -88,6 +89,8 @@ class Shift:
             raise UsageError(
                 "There is nothing for this worker to do.", hint="give it handlers, or let it serve endpoints"
             )
+        # Before anything is leased: a worker whose role may not have so many connections could not settle.
+        await asyncio.gather(*(link.connection() for link in (self.lease, self.settle, self.beat)))
         began = monotonic()
         registry = Registry(self, what.names)
         await registry.hello()
@@ -164,6 +167,9 @@ class Shift:
             if unknown:
                 sentence = f"There is neither a handler nor an endpoint {', '.join(map(repr, unknown))}."
                 raise UsageError(sentence, hint="create the endpoint, or name the program with its handler")
+
+    def _tell_of_preparing(self, sentence: str) -> None:
+        self.log.warning("prepared_statements_off", why=sentence, hint="--no-prepare says so from the beginning")
 
     # The end
 

@@ -21,15 +21,18 @@ from menzil.model.message import Message
 from menzil.model.outcome import Complete, Fail, Outcome
 from menzil.ops import consuming
 from menzil.ops.op import Op
+from menzil.ops.preparing import LOST
 from menzil.worker import outcomes
 from menzil.worker.address import Address, Conn, SyncConn
 from menzil.worker.handler import Function, Handler
+from menzil.worker.link import hung_up
 from menzil.worker.source import Call, Settled
 from menzil.worker.threads import Threads
 
 #: How often a handler runs again at once because its transaction met another one; after that it has failed.
 AGAIN = 4
 _MET_ANOTHER = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
+_AGAIN_AFTER = (*_MET_ANOTHER, *LOST)
 
 
 class UndoError(Exception):
@@ -53,6 +56,7 @@ class Lender:
         while self._free:
             conn = self._free.pop()
             if _usable(conn):
+                self._address.preparing.fit(conn)
                 return conn
             await conn.close()
         return await self._address.connect("handler", plain=False)
@@ -62,6 +66,7 @@ class Lender:
         while self._free_sync:
             conn = self._free_sync.pop()
             if _usable(conn):
+                self._address.preparing.fit(conn)
                 return conn
             conn.close()
         return self._address.connect_sync("handler")
@@ -80,6 +85,10 @@ class Lender:
         else:
             conn.close()
 
+    def lost(self, conn: Conn | SyncConn, error: psycopg.Error) -> None:
+        """A pooler lost a statement that the handler had prepared: no handler prepares any more."""
+        self._address.preparing.gave_up(conn, error)
+
     async def close(self) -> None:
         """Close those nobody has."""
         while self._free:
@@ -91,13 +100,7 @@ class Lender:
 def _usable(conn: Conn | SyncConn) -> bool:
     if conn.closed or conn.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
         return False
-    try:
-        # A server that went away said so and closed the socket; the second read finds the end and raises.
-        conn.pgconn.consume_input()
-        conn.pgconn.consume_input()
-    except psycopg.Error:
-        return False
-    return True
+    return not hung_up(conn)
 
 
 def call_within(handler: Handler, lender: Lender, threads: Callable[[], Threads]) -> Call:
@@ -106,7 +109,7 @@ def call_within(handler: Handler, lender: Lender, threads: Callable[[], Threads]
 
     async def awaited(message: Message) -> Any:
         for _ in range(AGAIN):
-            with suppress(*_MET_ANOTHER):
+            with suppress(*_AGAIN_AFTER):
                 return await _try(function, message, lender)
         return await _try(function, message, lender)
 
@@ -124,6 +127,9 @@ async def _try(function: Function, message: Message, lender: Lender) -> Outcome 
             await _end(conn, _ending(message, outcome))
     except UndoError as undo:
         return undo.outcome
+    except LOST as error:
+        lender.lost(conn, error)
+        raise
     finally:
         # Also when it is cancelled: the connection is rolled back by then.
         await lender.give(conn)
@@ -132,7 +138,7 @@ async def _try(function: Function, message: Message, lender: Lender) -> Outcome 
 
 def _in_thread(function: Function, message: Message, lender: Lender) -> Outcome | Settled:
     for _ in range(AGAIN):
-        with suppress(*_MET_ANOTHER):
+        with suppress(*_AGAIN_AFTER):
             return _try_sync(function, message, lender)
     return _try_sync(function, message, lender)
 
@@ -145,6 +151,9 @@ def _try_sync(function: Function, message: Message, lender: Lender) -> Outcome |
             _end_sync(conn, _ending(message, outcome))
     except UndoError as undo:
         return undo.outcome
+    except LOST as error:
+        lender.lost(conn, error)
+        raise
     finally:
         lender.give_sync(conn)
     return Settled(outcome)

@@ -3,6 +3,10 @@ declare
   v_version  integer := (select coalesce(max(version), 0) from menzil.migration);
   v_changed  integer;
 begin
+  if v_version = 0 and to_regclass('menzil.setting_value') is not null then
+    raise exception 'database % has the tables of menzil and not the rows that say which version they are', current_database()
+      using hint = 'run `menzil migrate`: it adopts the tables of a dump without data';
+  end if;
   if v_version > {version} then
     raise exception 'database % has schema %, and this script knows {version} at most', current_database(), v_version
       using hint = 'print the script with a newer menzil';

@@ -3,8 +3,8 @@
 -- when a month begins. made_now: this transaction made or replaced the function; its subtransactions have later numbers.
 select case p.prokind when 'p' then 'procedure' else 'function' end as kind,
        p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')' as name,
-       md5(concat_ws('|', regexp_replace(regexp_replace(p.prosrc, 'menzil\.archive_\d{4}_\d\d', 'menzil.message', 'g'),
-                                         '''\d{4}-\d\d-01 00:00:00\+00''', '''month''', 'g'),
+       md5(concat_ws('|', regexp_replace(regexp_replace(p.prosrc, E'menzil\\.archive_\\d{4}_\\d\\d', 'menzil.message', 'g'),
+                                         E'''\\d{4}-\\d\\d-01 00:00:00\\+00''', '''month''', 'g'),
                      pg_get_function_sqlbody(p.oid), pg_get_function_arguments(p.oid),
                      pg_get_function_result(p.oid), l.lanname, p.prokind, p.prosecdef, p.provolatile,
                      p.proisstrict, p.proparallel, p.proleakproof, p.proconfig::text)) as fingerprint,

@@ -19,7 +19,7 @@ begin
   elsif p_unit = 'networks' then
     -- cidr refuses 10.1.2.3/8: a network whose address has bits outside its mask is a mistake.
     return (select coalesce(string_agg(u.part::cidr::text, ', ' order by u.n), '')
-              from regexp_split_to_table(v_text, '[\s,]+') with ordinality u(part, n) where u.part <> '');
+              from regexp_split_to_table(v_text, E'[\\s,]+') with ordinality u(part, n) where u.part <> '');
   elsif p_unit <> 'boolean' then
     v_number := case
       when v_text ~ '^[+-]?[0-9]{1,18}$' then v_text::numeric

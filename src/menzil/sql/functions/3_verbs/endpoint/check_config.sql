@@ -19,7 +19,7 @@ begin
     v_path := concat_ws('.', p_parent, v_key);
     select r.kind, r.minimum, r.maximum, r.choices into v_rule from menzil._config_rules(p_protocol) r where r.path = v_path;
     if not found or v_key like '%.%' then
-      v_known := array(select r.path from menzil._config_rules(p_protocol) r where regexp_replace(r.path, '\.?[^.]*$', '') = coalesce(p_parent, ''));
+      v_known := array(select r.path from menzil._config_rules(p_protocol) r where regexp_replace(r.path, E'\\.?[^.]*$', '') = coalesce(p_parent, ''));
       perform menzil._refuse_value(format('%s is not a key of the config of an %s endpoint.', quote_literal(menzil._shown(v_path)), p_protocol),
         concat_ws(' ', 'Did you mean ' || menzil._nearest_word(v_path, v_known) || '?', format('Known keys here are %s.', array_to_string(v_known, ', '))));
     end if;
@@ -38,8 +38,8 @@ begin
         then format('a whole number from %s to %s', v_rule.minimum, v_rule.maximum)
       when v_rule.kind in ('text', 'secret') and (v_type <> 'string' or not v_fits or v_text ~ '[[:cntrl:]]')
         then format('a text of %s to %s characters without control characters', v_rule.minimum, v_rule.maximum)
-      when v_rule.kind = 'certificate' and (v_type <> 'string' or not v_fits or v_text !~ '^[ \t\r\n]*-----BEGIN CERTIFICATE-----\r?\n')
-        or v_rule.kind = 'private key' and (v_type <> 'string' or not v_fits or v_text !~ '^[ \t\r\n]*-----BEGIN ([A-Z]+ )?PRIVATE KEY-----\r?\n')
+      when v_rule.kind = 'certificate' and (v_type <> 'string' or not v_fits or v_text !~ E'^[ \\t\\r\\n]*-----BEGIN CERTIFICATE-----\\r?\\n')
+        or v_rule.kind = 'private key' and (v_type <> 'string' or not v_fits or v_text !~ E'^[ \\t\\r\\n]*-----BEGIN ([A-Z]+ )?PRIVATE KEY-----\\r?\\n')
         then format('a %s in PEM format', v_rule.kind)
       when v_rule.kind = 'statuses' and (v_type <> 'array' or not v_fits
              or exists (select 1 from jsonb_array_elements_text(v_value) s(status) where s.status !~ '^[2-5][0-9][0-9]$'))
@@ -68,7 +68,7 @@ create or replace function menzil._check_url(p_path text, p_value jsonb) returns
 language plpgsql stable as $$
 declare
   v_url text := p_value #>> '{}';
-  v_parts text[] := regexp_match(v_url, '^(https?)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?(?:[/?][^\[\]]*)?$', 'i');   -- scheme, host, port
+  v_parts text[] := regexp_match(v_url, E'^(https?)://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?(?:[/?][^\\[\\]]*)?$', 'i');   -- scheme, host, port
   v_host text := v_parts[2];
   v_is_host boolean := false;
   v_wrong record;
@@ -78,15 +78,15 @@ begin
   begin
     v_is_host := case
       when v_host like '[%' then family(btrim(v_host, '[]')::inet) = 6
-      when v_host ~* '(^|\.)([0-9]+|0x[0-9a-f]*)$' then v_host ~ '^((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(\.(?!$)|$)){4}$'
-      else length(v_host) <= 253 and v_host ~ '^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\.(?!$)|$))+$' end;
+      when v_host ~* E'(^|\\.)([0-9]+|0x[0-9a-f]*)$' then v_host ~ E'^((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(\\.(?!$)|$)){4}$'
+      else length(v_host) <= 253 and v_host ~ E'^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\\.(?!$)|$))+$' end;
   exception when invalid_text_representation then
     null;
   end;
   select r.what, r.hint into v_wrong from (values
       (jsonb_typeof(p_value) <> 'string', 'must be a URL', null),
       (length(v_url) > 2048, 'is longer than 2048 characters', null),
-      (v_url ~ '[^A-Za-z0-9._~:/?#\[\]@!$&''()*+,;=%-]' or v_url ~ '%(?![0-9A-Fa-f]{2})', 'has a character that a URL may not have',
+      (v_url ~ E'[^A-Za-z0-9._~:/?#\\[\\]@!$&''()*+,;=%-]' or v_url ~ '%(?![0-9A-Fa-f]{2})', 'has a character that a URL may not have',
        'Percent-encode spaces and other characters of the path; write international host names in punycode.'),
       (v_url ~ '^[A-Za-z]+://[^/?#]*@', 'may not carry a user name or password', 'Put credentials into auth.'),
       (v_url ~ '#', 'may not have a fragment', 'Leave out # and what follows: it is never sent.'),
@@ -122,7 +122,7 @@ begin
                                   'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade',
                                   'webhook-id', 'webhook-signature', 'webhook-timestamp'),
        'may not be set', 'It belongs to the connection or is set by menzil itself.'),
-      (2, h.key, h.value !~ '^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$' and h.value <> '', 'must be ASCII text without spaces at its ends', null),
+      (2, h.key, h.value !~ E'^[\\x21-\\x7e]([\\x20-\\x7e]*[\\x21-\\x7e])?$' and h.value <> '', 'must be ASCII text without spaces at its ends', null),
       (3, lower(h.key), exists (select 1 from jsonb_object_keys(p_value) o(name) where o.name <> h.key and lower(o.name) = lower(h.key)),
        'is given twice', 'Header names do not distinguish upper and lower case.')
     ) r(n, name, wrong, what, hint) where r.wrong order by r.n limit 1;

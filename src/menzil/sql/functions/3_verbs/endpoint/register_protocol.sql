@@ -15,7 +15,7 @@ begin
     perform menzil._refuse_value('The rules of a protocol must be a JSON array of objects.', 'For instance [{"path": "topic", "kind": "text", "minimum": 1, "maximum": 249}].');
   end if;
   for v_rule in select e.value from jsonb_array_elements(p_rules) e loop
-    if jsonb_typeof(v_rule) <> 'object' or (v_rule ->> 'path') is null or (v_rule ->> 'path') !~ '^[a-z0-9_]+(\.[a-z0-9_]+)*$'
+    if jsonb_typeof(v_rule) <> 'object' or (v_rule ->> 'path') is null or (v_rule ->> 'path') !~ E'^[a-z0-9_]+(\\.[a-z0-9_]+)*$'
        or (v_rule ->> 'kind' = any (v_kinds)) is not true
        or exists (select 1 from jsonb_object_keys(v_rule) k(key) where k.key not in ('path', 'kind', 'minimum', 'maximum', 'choices'))
        or coalesce(jsonb_typeof(v_rule -> 'minimum'), 'number') <> 'number' or coalesce(jsonb_typeof(v_rule -> 'maximum'), 'number') <> 'number'

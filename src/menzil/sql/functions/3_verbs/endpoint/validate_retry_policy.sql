@@ -19,7 +19,7 @@ begin
       when v_key <> all (v_known) then null
       when v_key = 'max_retries' and (v_number between 0 and 1000 and v_value::text ~ '^[0-9]+$') is not true then 'a whole number from 0 to 1000'
       when v_key = 'backoff' and v_value not in ('"exponential"', '"linear"', '"fixed"') then 'exponential, linear or fixed'
-      when v_key like '%\_seconds' and (v_number between 0 and 86400) is not true then 'a number from 0 to 86400'
+      when v_key like E'%\\_seconds' and (v_number between 0 and 86400) is not true then 'a number from 0 to 86400'
       when v_key = 'jitter' and (jsonb_typeof(v_value) = 'boolean' or v_number between 0 and 1) is not true then 'true, false or a number from 0 to 1'
     end;
     if v_key <> all (v_known) then

@@ -18,7 +18,7 @@ begin
   return query
     select c.name, d.error_class, d.cause, sum(d.letters)::bigint, min(d.oldest), max(d.newest), max(d.sample)
       from (select o.*, menzil._error_cause(o.outline) as cause,
-                   case when o.outline ~ '^\s*(\[PERMANENT\]\s*)?\[DISABLE\]' then 'DISABLE' when o.outline ~ '^\s*\[PERMANENT\]' then 'PERMANENT'
+                   case when o.outline ~ E'^\\s*(\\[PERMANENT\\]\\s*)?\\[DISABLE\\]' then 'DISABLE' when o.outline ~ E'^\\s*\\[PERMANENT\\]' then 'PERMANENT'
                         else 'RETRYABLE' end as error_class
               -- Outlines are quickly made and few: only they are looked at more closely.
               from (select l.channel_id, menzil._error_outline(l.last_error) as outline, count(*) as letters, min(l.failed_at) as oldest,

@@ -78,11 +78,11 @@ end $$;
 create or replace function menzil._check_pattern(p_here text, p_pattern text) returns void
 language plpgsql immutable as $$
 declare
-  v_rest text := regexp_replace(p_pattern, '\\(u[0-9A-Fa-f]{4}|[dDsSwWtnrfv1-9]|[^[:alnum:]])', '', 'g');
+  v_rest text := regexp_replace(p_pattern, E'\\\\(u[0-9A-Fa-f]{4}|[dDsSwWtnrfv1-9]|[^[:alnum:]])', '', 'g');
 begin
-  if v_rest ~ '\\' then
-    perform menzil._refuse_schema(p_here, format('the pattern has an escape that is not known here, %s', substring(v_rest from '\\.?')));
-  elsif v_rest ~ '\[[.:=]' or v_rest ~ '^\*\*\*' then
+  if v_rest ~ E'\\\\' then
+    perform menzil._refuse_schema(p_here, format('the pattern has an escape that is not known here, %s', substring(v_rest from E'\\\\.?')));
+  elsif v_rest ~ E'\\[[.:=]' or v_rest ~ E'^\\*\\*\\*' then
     perform menzil._refuse_schema(p_here, 'the pattern has a bracket that means something else in PostgreSQL');
   end if;
   begin

@@ -19,7 +19,7 @@ begin
   end if;
   v_cron := coalesce('{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
                        "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *"}'::jsonb ->> v_cron, v_cron);
-  v_fields := regexp_split_to_array(v_cron, '[ \t]+');
+  v_fields := regexp_split_to_array(v_cron, E'[ \\t]+');
   if v_cron like '@%' then
     perform menzil._refuse_value(format('%s is not a cron macro.', quote_literal(menzil._shown(v_cron))),
       'Use @hourly, @daily, @midnight, @weekly, @monthly, @yearly or @annually, or five fields.');
@@ -50,7 +50,7 @@ declare
   v_set integer[] := '{}';
 begin
   foreach v_item in array string_to_array(p_text, ',') loop
-    v_parts := regexp_match(v_item, '^(?:(\*)|([a-z0-9]+)(?:-([a-z0-9]+))?)(?:/([0-9]{1,4}))?$');
+    v_parts := regexp_match(v_item, E'^(?:(\\*)|([a-z0-9]+)(?:-([a-z0-9]+))?)(?:/([0-9]{1,4}))?$');
     if v_parts is null then
       perform menzil._refuse_cron(v_item, p_field, 'Use *, a number, a range such as 1-5, a step such as */10, or a list of these.');
     elsif v_parts[4] is not null and v_parts[1] is null and v_parts[3] is null then

@@ -32,15 +32,15 @@ begin
     -- The one place where an error text is looked at. A refusal for good is the message's fault; a 429 with a time to come back is
     -- no fault at all; with such a time 429 and 503 ask for a rest of the whole endpoint.
     v_failures := array(
-      select row(g.id, left(g.error, 8192), r.permanent, g.error ~ '^\s*(\[PERMANENT\]\s*)?\[DISABLE\]', g.wait,
+      select row(g.id, left(g.error, 8192), r.permanent, g.error ~ E'^\\s*(\\[PERMANENT\\]\\s*)?\\[DISABLE\\]', g.wait,
                  not r.permanent and not (r.status is not distinct from '429' and g.wait is not null),
                  coalesce(g.rest, r.status in ('429', '503'), false) and g.wait > interval '0', g.response)::menzil.failure
         from unnest(v_taken.ids) with ordinality u(id, n)
         cross join lateral (select d.* from unnest(p_ids, p_num_attempts, p_errors, p_retry_afters, p_permanents, p_rests, p_responses)
                                               d(id, attempt, error, wait, permanent, rest, response)
                              where d.id = u.id and d.attempt = v_taken.attempt limit 1) g
-        cross join lateral (select coalesce(g.permanent, g.error ~ '^\s*\[(PERMANENT|DISABLE)\]') as permanent,
-                                   substring(g.error from '^\s*(?:\[RETRYABLE\]\s*)?HTTP ([0-9]{3})\y') as status offset 0) r
+        cross join lateral (select coalesce(g.permanent, g.error ~ E'^\\s*\\[(PERMANENT|DISABLE)\\]') as permanent,
+                                   substring(g.error from E'^\\s*(?:\\[RETRYABLE\\]\\s*)?HTTP ([0-9]{3})\\y') as status offset 0) r
        order by u.n);
     v_dead := v_dead || menzil._fail_these(v_taken, v_failures, 'failed', v_now);
     v_settled := v_settled || v_taken.ids;

@@ -1,0 +1,65 @@
+"""Whether statements are prepared: shared by the connections of one client or worker.
+
+A pooler in transaction mode hands each transaction to any of its server connections. PgBouncer before 1.21 does not
+take prepared statements along: the server says that a statement does not exist (26000) or exists already (42P05),
+before it runs anything. Then nothing is prepared any more, and the call is made again.
+
+Names of statements differ between connections. Otherwise such a pooler could run the statement of another session under
+the same name, with our values, and report no error.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from menzil.ops.direct import prepare_no_more
+
+Conn = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
+
+#: The server does not know a statement, or knows another one of that name.
+LOST = (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement)
+#: After a migration the answer of a prepared statement may have other columns than when it was prepared.
+_CHANGED = psycopg.errors.FeatureNotSupported
+
+TOLD = (
+    "The server lost a prepared statement; from now on none is prepared. Is there a PgBouncer before 1.21 in between?"
+)
+
+
+class Preparing:
+    """On until a pooler loses statements; then off for good, and told once."""
+
+    def __init__(self, on: bool, tell: Callable[[str], None]) -> None:
+        self.on = on
+        self._tell = tell
+
+    def fit(self, conn: Conn) -> None:
+        """Make a connection that was just opened, or was lent before, prepare statements as the others do."""
+        if conn.prepare_threshold is None:
+            return
+        # psycopg numbers statements from 0 on every connection and has no public way to begin elsewhere.
+        numbers: Any = getattr(conn, "_prepared", None)
+        if self.on and hasattr(numbers, "_prepared_idx"):
+            if numbers._prepared_idx == 0:
+                numbers._prepared_idx = secrets.randbits(60)
+        else:
+            conn.prepare_threshold = None
+
+    def gave_up(self, conn: Conn, error: psycopg.Error) -> bool:
+        """Tell whether a statement was refused for how it was prepared, so that the call can be made again.
+
+        It is then not prepared on this connection. If it was lost, it is not prepared on any other either.
+        """
+        if conn.prepare_threshold is None or not isinstance(error, (*LOST, _CHANGED)):
+            return False
+        if isinstance(error, LOST) and self.on:
+            self.on = False
+            self._tell(TOLD)
+        conn.prepare_threshold = None
+        if isinstance(conn, psycopg.Connection):
+            prepare_no_more(conn)
+        return True
