@@ -9,11 +9,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Receiver:
-    """What arrived, and what is answered: `status`, once `gate` is open."""
+    """What arrived, and what is answered: `status` and `headers`, once `gate` is open."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/hook"
         self.status = 200
+        self.headers: dict[str, str] = {}
         self.gate = threading.Event()
         self.gate.set()
         self.bodies: list[str] = []
@@ -30,6 +31,8 @@ def receiver() -> Iterator[Receiver]:
             told.gate.wait(30)
             self.send_response(told.status)
             self.send_header("content-length", "0")
+            for name, value in list(told.headers.items()):
+                self.send_header(name, value)
             self.end_headers()
 
         def log_message(self, *args: object) -> None:
