@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hmac import HMAC
 from importlib.metadata import version
@@ -16,7 +16,7 @@ from menzil.deliver.http.excerpt import Hider
 from menzil.deliver.http.headers import checked, is_secret, rendered
 from menzil.deliver.http.oauth import OAuth
 from menzil.deliver.http.signing import signing_keys
-from menzil.deliver.http.sigv4 import SigV4
+from menzil.deliver.http.sigv4 import SigV4, respelled
 from menzil.deliver.http.ways import Way, Ways
 
 DEFAULT_SECONDS = 10.0
@@ -72,6 +72,8 @@ def make_plan(config: Mapping[str, Any], ways: Ways) -> Plan:
         secrets.append(headers["authorization"].removeprefix("Basic "))
     elif auth.get("type") == "bearer":
         headers["authorization"] = f"Bearer {auth['token']}"
+    elif auth.get("type") == "sigv4":
+        way = replace(way, target=replace(way.target, path_and_query=respelled(way.target.path_and_query)))
     checked({"authorization": headers.get("authorization", "")}, "endpoint")
     seconds = float(config.get("timeout_seconds") or DEFAULT_SECONDS)
     connect = float(config.get("connect_timeout_seconds") or min(seconds, DEFAULT_CONNECT_SECONDS))
