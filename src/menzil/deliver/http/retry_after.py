@@ -13,7 +13,8 @@ _NUMBER = re.compile(r"(-?)([0-9]+)", re.ASCII)
 def retry_after(value: str | None, date: str | None, now: datetime) -> float | None:
     """Return more than 0 seconds and at most a day, or None: no wait is asked for, or none that can be understood.
 
-    Zero, a negative number and a date that has passed ask for no wait: the retry policy alone decides then. A date is compared with the answer's own Date: their clocks may differ, but one clock does not differ from itself.
+    Zero, a negative number and a date that has passed ask for no wait: the retry policy alone decides then.
+    A date is compared with the answer's own Date: their clocks may differ, but one clock does not differ from itself.
     """
     if value is None:
         return None

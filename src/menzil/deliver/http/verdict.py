@@ -47,7 +47,7 @@ def failure(answer: Answer, said: Response, who: str = "") -> Fail:
         delay = None
         if status in _MAY_NAME_A_TIME:
             delay = retry_after(answer.header(b"retry-after"), answer.header(b"date"), datetime.now(UTC))
-        # A token server that wants to be left alone rests the endpoint too: none of its messages gets by without a token.
+        # A token server that asks for a wait rests the endpoint too: no message of it gets by without a token.
         return Fail(reason, retry=True if delay is None else delay, response=said, rest=delay is not None)
     return Fail(reason, retry=False, response=said)
 
