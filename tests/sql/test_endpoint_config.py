@@ -56,6 +56,8 @@ def test_good_configs_are_valid(conn: psycopg.Connection) -> None:
         {"tls": {"ca": CERTIFICATE, "cert": CERTIFICATE, "key": KEY, "verify": False}},
         {"proxy": {"url": "http://proxy:3128", "username": "u", "password": "p"}},
         {"allow_path_suffix": True, "auto_disable_on_gone": True, "capture_response": False},
+        {"headers": {"X-Tenant": "a"}, "overridable_headers": ["x-tenant"]},
+        {"overridable_headers": []},
     ]:
         validate(conn, {"url": URL, **keys})
 
@@ -96,6 +98,10 @@ def test_wrong_values_are_refused_with_their_path(conn: psycopg.Connection) -> N
             ({"success_statuses": [199]}, "success_statuses"),
             ({"success_statuses": [200.5]}, "success_statuses"),
             ({"allow_path_suffix": "yes"}, "allow_path_suffix"),
+            ({"overridable_headers": "X-Tenant"}, "overridable_headers"),
+            ({"overridable_headers": [1]}, "overridable_headers"),
+            ({"headers": {"X-Tenant": "a"}, "overridable_headers": ["X-Tennant"]}, "overridable_headers names"),
+            ({"headers": {"X-Token": "a"}, "overridable_headers": ["X-Token"]}, "overridable_headers names"),
             ({"auth": "basic"}, "auth"),
             ({"auth": {}}, "auth.type"),
             ({"auth": {"type": "digest"}}, "auth.type"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hmac import HMAC
@@ -32,6 +32,7 @@ class Plan:
     seconds: float
     connect_seconds: float
     headers: dict[str, str] = field(repr=False)  # in lower case, with credentials that do not change
+    standing: frozenset[str]  # the names of those that no message may replace
     successes: frozenset[int] | None
     allow_path_suffix: bool
     capture: bool | None
@@ -63,7 +64,8 @@ def make_plan(config: Mapping[str, Any], ways: Ways) -> Plan:
     auth = config.get("auth") or {}
     way = ways.to(config["url"], config)
     headers = {"user-agent": user_agent(), "accept": "*/*", "accept-encoding": "identity"}
-    headers |= checked(config.get("headers") or {}, "endpoint")
+    own = checked(config.get("headers") or {}, "endpoint")
+    headers |= own
     if way.proxy_authorization:
         headers["proxy-authorization"] = way.proxy_authorization
     secrets = list(_secrets(config))
@@ -85,6 +87,7 @@ def make_plan(config: Mapping[str, Any], ways: Ways) -> Plan:
         seconds=seconds,
         connect_seconds=connect,
         headers=headers,
+        standing=_standing(own, headers, config.get("overridable_headers") or []),
         successes=frozenset(map(int, statuses)) if statuses else None,
         allow_path_suffix=bool(config.get("allow_path_suffix")),
         capture=config.get("capture_response"),
@@ -94,6 +97,11 @@ def make_plan(config: Mapping[str, Any], ways: Ways) -> Plan:
         events=_events(events) if events else None,
         secrets=secrets,
     )
+
+
+def _standing(own: Iterable[str], all_of_them: Iterable[str], overridable: Iterable[str]) -> frozenset[str]:
+    """Return the headers that stand against those of a message: the endpoint's own, and every credential."""
+    return (frozenset(own) - {name.lower() for name in overridable}) | {name for name in all_of_them if is_secret(name)}
 
 
 @lru_cache(maxsize=1)
