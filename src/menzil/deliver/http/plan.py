@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from functools import lru_cache
 from hmac import HMAC
 from importlib.metadata import version
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from menzil.deliver.guard import Target
 from menzil.deliver.http.cloudevents import CloudEvents
@@ -19,6 +21,8 @@ from menzil.deliver.http.signing import signing_keys
 from menzil.deliver.http.sigv4 import SigV4, respelled
 from menzil.deliver.http.ways import Way, Ways
 
+#: Names of parameters in a URL whose values are credentials; the same words as in the database.
+_SECRET_PARAMETER = re.compile("auth|code|cookie|credential|key|pass|pwd|secret|session|sig|token", re.IGNORECASE)
 DEFAULT_SECONDS = 10.0
 DEFAULT_CONNECT_SECONDS = 5.0
 
@@ -127,6 +131,8 @@ def _events(events: Mapping[str, Any]) -> CloudEvents:
 def _secrets(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield every value that must not come back to us in an answer and be stored."""
     auth, signing, proxy = (config.get(key) or {} for key in ("auth", "signing", "proxy"))
+    for url in (config["url"], auth.get("token_url", "")):
+        yield from (value for name, value in parse_qsl(urlsplit(url).query) if _SECRET_PARAMETER.search(name))
     for key in ("password", "token", "client_secret", "secret_access_key", "session_token"):
         if key in auth:
             yield auth[key]
