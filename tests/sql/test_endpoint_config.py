@@ -80,6 +80,28 @@ def test_unknown_keys_are_refused_at_every_level(conn: psycopg.Connection) -> No
     assert "Did you mean timeout_seconds?" in refusal.value.diag.message_hint
 
 
+def test_a_spelling_of_ulak_or_a_typing_error_is_told_the_right_one(conn: psycopg.Connection) -> None:
+    for keys, hint in [
+        ({"timeout": 10}, "Did you mean timeout_seconds?"),
+        ({"connect_timeout": 5}, "Did you mean connect_timeout_seconds?"),
+        ({"signing_secret": SECRET}, "Did you mean signing.secret?"),
+        ({"cloudevents": True}, '{"mode": "binary"}'),
+        ({"cloudevents_mode": "binary"}, "Did you mean cloudevents.mode?"),
+        ({"rate_limit": 100}, '{"count": 100, "interval_ms": 1000}'),
+        ({"ssl_verify": True}, "Did you mean tls.verify?"),
+        ({"tls_client_cert": "/etc/cert.pem"}, "not the path of a file"),
+        ({"tls_pinned_public_key": "sha256//x"}, "give the certificate that you trust as tls.ca"),
+        ({"auth": {"type": "aws_sigv4"}}, "Did you mean sigv4?"),
+        ({"auth": {**SIGV4, "access_key": "a"}}, "Did you mean auth.access_key_id?"),
+        ({"proxy": {"url": URL, "no_proxy": "localhost"}}, "leave proxy out"),
+        ({"headers": {"X-Tenant": "a"}, "overridable_headers": ["X-Tenat"]}, "Did you mean x-tenant?"),
+        ({"overridable_headers": ["X-Tenant"]}, "Every other header of a message is sent anyway."),
+    ]:
+        with pytest.raises(psycopg.errors.InvalidParameterValue) as refusal:
+            validate(conn, {"url": URL, **keys})
+        assert hint in (refusal.value.diag.message_hint or ""), keys
+
+
 def test_wrong_values_are_refused_with_their_path(conn: psycopg.Connection) -> None:
     # Twice: a statement's first plan and its cached one must refuse alike.
     for _ in range(2):

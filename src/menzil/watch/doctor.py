@@ -38,6 +38,7 @@ LOOKS: dict[str, Look] = {
     "months": archive.attached,
     "dead rows": server.dead_rows,
     "indexes": server.indexes,
+    "parameters": server.parameters,
 }
 
 

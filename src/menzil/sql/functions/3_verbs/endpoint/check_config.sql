@@ -21,7 +21,7 @@ begin
     if not found or v_key like '%.%' then
       v_known := array(select r.path from menzil._config_rules(p_protocol) r where regexp_replace(r.path, '\.?[^.]*$', '') = coalesce(p_parent, ''));
       perform menzil._refuse_value(format('%s is not a key of the config of an %s endpoint.', quote_literal(menzil._shown(v_path)), p_protocol),
-        concat_ws(' ', 'Did you mean ' || menzil._nearest_word(v_path, v_known) || '?', format('Known keys here are %s.', array_to_string(v_known, ', '))));
+        concat_ws(' ', coalesce(menzil._config_spelling(v_path, v_value), 'Did you mean ' || menzil._nearest_word(v_path, v_known) || '?'), format('Known keys here are %s.', array_to_string(v_known, ', '))));
     end if;
     v_type := jsonb_typeof(v_value);
     v_text := v_value #>> '{}';
@@ -50,7 +50,7 @@ begin
       when v_rule.kind = 'signing secrets' and (v_type <> 'array' or not v_fits) then format('a list of %s to %s secrets', v_rule.minimum, v_rule.maximum)
     end;
     if v_wanted is not null then
-      perform menzil._refuse_config(v_path, 'must be ' || v_wanted);
+      perform menzil._refuse_config(v_path, 'must be ' || v_wanted, menzil._config_spelling(v_path, v_value));
     elsif v_rule.kind = 'signing secrets' then
       perform menzil._refuse_config(format('%s.%s', v_path, e.n - 1), 'must be ' || v_standard) from jsonb_array_elements(v_value) with ordinality e(value, n)
         where not menzil._is_sealed(e.value) and (e.value #>> '{}' ~ v_secret) is not true;

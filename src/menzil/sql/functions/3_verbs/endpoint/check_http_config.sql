@@ -37,7 +37,7 @@ begin
     select 'signing', 'needs either secret or secrets', null where (p_config -> 'signing' ? 'secret') = (p_config -> 'signing' ? 'secrets')
     union all
     select 'overridable_headers', format('names %s, which is not among headers', quote_literal(menzil._shown(o.name))),
-           coalesce(format('Did you mean %s?', menzil._nearest_word(o.name, array(select jsonb_object_keys(p_config -> 'headers')))),
+           coalesce('Did you mean ' || menzil._nearest_word(o.name, array(select lower(h.name) from jsonb_object_keys(p_config -> 'headers') h(name))) || '?',
                     'Every other header of a message is sent anyway.')
       from jsonb_array_elements_text(p_config -> 'overridable_headers') o(name)
      where not exists (select 1 from jsonb_object_keys(p_config -> 'headers') h(name) where lower(h.name) = lower(o.name))
