@@ -9,12 +9,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Receiver:
-    """What arrived, and what is answered: `status` and `answer`, once `gate` is open."""
+    """What arrived, and what is answered: `status`, `headers` and `answer`, once `gate` is open."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/hook"
         self.status = 200
         self.answer = b""
+        self.headers: dict[str, str] = {}
         self.gate = threading.Event()
         self.gate.set()
         self.bodies: list[str] = []
@@ -31,6 +32,8 @@ def receiver() -> Iterator[Receiver]:
             told.gate.wait(30)
             self.send_response(told.status)
             self.send_header("content-length", str(len(told.answer)))
+            for name, value in list(told.headers.items()):
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(told.answer)
 

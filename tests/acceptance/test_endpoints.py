@@ -84,6 +84,19 @@ def test_an_endpoint_of_a_protocol_nobody_knows_waits_for_a_worker_that_does(cre
     assert hook.bodies == []
 
 
+@pytest.mark.parametrize("value", ["0", "-5", "Mon, 16 Nov 2020 01:00:00 GMT", "1"])
+def test_an_endpoint_that_asks_for_no_wait_does_not_use_up_the_retries(crew: Crew, hook: Receiver, value: str) -> None:
+    crew.ask("select menzil.set_setting('circuit_breaker_threshold', '1000')")
+    hook.status, hook.headers = 429, {"Retry-After": value}
+    send(crew, *map(str, range(20)))
+    crew.drain(app=None)
+    assert len(hook.bodies) == 20  # one try each: the retry policy says 10 seconds
+    waits = "select min(next_retry_at - ended_at) from menzil.queue q join menzil.attempts a on a.message_id = q.id"
+    assert crew.ask(f"select ({waits}) >= interval '10 s'")
+    assert crew.ask("select count(*) from menzil.queue where retry_count = 1") == 20
+    assert crew.ask("select count(*) from menzil.dlq") == 0
+
+
 def test_a_name_that_means_nothing_is_refused_at_once(crew: Crew) -> None:
     worker = crew.start("--channels", "hoook", app=None, ready=False)
     assert worker.ends() == 2

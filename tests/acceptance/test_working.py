@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from tests.acceptance.crew import Crew, until
 
@@ -170,3 +173,42 @@ def test_polling_alone_is_enough_behind_a_pooler_in_transaction_mode(crew: Crew,
     until(lambda: crew.completed("quick") == 51, "one more")
     assert worker.stop() == 0
     assert "lost=0" in worker.says("stopped")
+
+
+def test_a_role_without_rights_cannot_keep_a_worker_busy_with_notifications(crew: Crew) -> None:
+    crew.conn.execute("drop role if exists stranger")
+    crew.conn.execute("create role stranger login password 'horse'")
+    try:
+        crew.send("quick", "a")
+        worker = crew.start()
+        until(lambda: crew.completed("quick") == 1, "the first")
+        with psycopg.connect(make_conninfo(crew.dsn, user="stranger", password="horse"), autocommit=True) as stranger:
+
+            def flooded() -> bool:
+                stranger.execute("select pg_notify('menzil_wake', n::text) from generate_series(1, 500) n")
+                return any("notify_flood" in line for line in list(worker.lines))
+
+            until(flooded, "the worker to stop listening")
+            crew.send("quick", "b")  # found by polling
+            until(lambda: crew.completed("quick") == 2, "the second")
+            assert crew.ask("select count(*) from pg_stat_activity where query = 'listen menzil_wake'") == 0
+        assert worker.stop() == 0
+    finally:
+        crew.conn.execute("drop role stranger")
+
+
+def test_useless_notifications_wake_a_worker_less_often_than_they_come(crew: Crew) -> None:
+    crew.conn.execute(f"alter database {crew.conn.info.dbname} set track_functions = 'pl'")
+    crew.send("quick", "a")
+    worker = crew.start("--no-janitors")
+    until(lambda: crew.completed("quick") == 1, "the first")
+    began = time.monotonic()
+    with psycopg.connect(crew.dsn, autocommit=True) as stranger:
+        for _ in range(400):
+            stranger.execute("notify menzil_wake")
+            stranger.execute("select pg_sleep(0.002)")
+    assert worker.stop() == 0  # a session reports its statistics at its end at the latest
+    took = time.monotonic() - began
+    asked = crew.ask("select sum(calls) from pg_stat_user_functions where funcname = 'message_dequeue'")
+    # 20 hints at once, then 40 in a second; each costs two looks. On a slow machine polling adds its own.
+    assert asked < 100 + 120 * took

@@ -154,6 +154,24 @@ def test_too_many_requests_with_a_time_rest_the_endpoint_and_not_its_circuit(que
     assert len(queue.dequeue(20)) == 10
 
 
+@pytest.mark.parametrize(("wait", "seconds"), [("0", 10), ("1 s", 10), ("10 s", 10), ("120 s", 120)])
+@pytest.mark.parametrize("error", [TOO_MANY, "[RETRYABLE] HTTP 503 Service Unavailable"])
+def test_what_the_endpoint_asks_for_never_shortens_the_delay(
+    queue: Queue, hook: int, error: str, wait: str, seconds: int
+) -> None:
+    sent = queue.send("hook")
+    assert queue.fail(queue.lease(), error, wait) == "retry"
+    failed_at = queue.one("select ended_at from menzil.attempts")
+    assert (queue.status(sent).next_retry_at - failed_at).total_seconds() == seconds
+
+
+def test_too_many_requests_with_no_wait_count(queue: Queue, hook: int) -> None:
+    queue.send_batch("hook", 3)
+    for message in queue.dequeue(3):
+        queue.fail(message, TOO_MANY, "0")
+    assert state(queue) == "open"
+
+
 def test_too_many_requests_without_a_time_count(queue: Queue, hook: int) -> None:
     queue.send_batch("hook", 3)
     for message in queue.dequeue(3):

@@ -56,6 +56,8 @@ def test_good_configs_are_valid(conn: psycopg.Connection) -> None:
         {"tls": {"ca": CERTIFICATE, "cert": CERTIFICATE, "key": KEY, "verify": False}},
         {"proxy": {"url": "http://proxy:3128", "username": "u", "password": "p"}},
         {"allow_path_suffix": True, "auto_disable_on_gone": True, "capture_response": False},
+        {"headers": {"X-Tenant": "a"}, "overridable_headers": ["x-tenant"]},
+        {"overridable_headers": []},
     ]:
         validate(conn, {"url": URL, **keys})
 
@@ -78,6 +80,28 @@ def test_unknown_keys_are_refused_at_every_level(conn: psycopg.Connection) -> No
     assert "Did you mean timeout_seconds?" in refusal.value.diag.message_hint
 
 
+def test_a_spelling_of_ulak_or_a_typing_error_is_told_the_right_one(conn: psycopg.Connection) -> None:
+    for keys, hint in [
+        ({"timeout": 10}, "Did you mean timeout_seconds?"),
+        ({"connect_timeout": 5}, "Did you mean connect_timeout_seconds?"),
+        ({"signing_secret": SECRET}, "Did you mean signing.secret?"),
+        ({"cloudevents": True}, '{"mode": "binary"}'),
+        ({"cloudevents_mode": "binary"}, "Did you mean cloudevents.mode?"),
+        ({"rate_limit": 100}, '{"count": 100, "interval_ms": 1000}'),
+        ({"ssl_verify": True}, "Did you mean tls.verify?"),
+        ({"tls_client_cert": "/etc/cert.pem"}, "not the path of a file"),
+        ({"tls_pinned_public_key": "sha256//x"}, "give the certificate that you trust as tls.ca"),
+        ({"auth": {"type": "aws_sigv4"}}, "Did you mean sigv4?"),
+        ({"auth": {**SIGV4, "access_key": "a"}}, "Did you mean auth.access_key_id?"),
+        ({"proxy": {"url": URL, "no_proxy": "localhost"}}, "leave proxy out"),
+        ({"headers": {"X-Tenant": "a"}, "overridable_headers": ["X-Tenat"]}, "Did you mean x-tenant?"),
+        ({"overridable_headers": ["X-Tenant"]}, "Every other header of a message is sent anyway."),
+    ]:
+        with pytest.raises(psycopg.errors.InvalidParameterValue) as refusal:
+            validate(conn, {"url": URL, **keys})
+        assert hint in (refusal.value.diag.message_hint or ""), keys
+
+
 def test_wrong_values_are_refused_with_their_path(conn: psycopg.Connection) -> None:
     # Twice: a statement's first plan and its cached one must refuse alike.
     for _ in range(2):
@@ -96,6 +120,10 @@ def test_wrong_values_are_refused_with_their_path(conn: psycopg.Connection) -> N
             ({"success_statuses": [199]}, "success_statuses"),
             ({"success_statuses": [200.5]}, "success_statuses"),
             ({"allow_path_suffix": "yes"}, "allow_path_suffix"),
+            ({"overridable_headers": "X-Tenant"}, "overridable_headers"),
+            ({"overridable_headers": [1]}, "overridable_headers"),
+            ({"headers": {"X-Tenant": "a"}, "overridable_headers": ["X-Tennant"]}, "overridable_headers names"),
+            ({"headers": {"X-Token": "a"}, "overridable_headers": ["X-Token"]}, "overridable_headers names"),
             ({"auth": "basic"}, "auth"),
             ({"auth": {}}, "auth.type"),
             ({"auth": {"type": "digest"}}, "auth.type"),

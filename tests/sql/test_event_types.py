@@ -145,11 +145,16 @@ def test_a_large_schema_that_postgresql_compresses_is_enforced_all_the_same(queu
 
 
 REFUSED = [
-    ({"unevaluatedProperties": False}, "'unevaluatedProperties'"),
     ({"items": {"$dynamicRef": "#x"}}, "'$dynamicRef'"),
-    ({"definitions": {}}, "'definitions'"),
+    ({"dependencies": {"a": ["b"]}}, "'dependencies'"),
+    ({"additionalItems": False}, "'additionalItems'"),
     ({"properties": {"a": {"requird": ["b"]}}}, "'requird'"),
-    ({"x-note": 1}, "'x-note'"),
+    ({"X-note": 1}, "'X-note'"),
+    ({"definitions": {"a": {"requird": ["b"]}}}, "'requird'"),
+    ({"$defs": {"a": {"$anchor": "x"}, "b": {"$anchor": "x"}}}, "anchor 'x'"),
+    ({"$anchor": "1x"}, '"/$anchor"'),
+    ({"unevaluatedProperties": 1}, '"/unevaluatedProperties"'),
+    ({"nullable": "yes"}, '"/nullable"'),
     ({"$schema": "http://json-schema.org/draft-07/schema#"}, "draft 2020-12"),
     ({"items": {"$id": "https://example.com/b"}}, "$id"),
     ({"$ref": "https://example.com/other"}, '"/$ref"'),
@@ -157,7 +162,8 @@ REFUSED = [
     ({"$ref": "#/$defs/none"}, '"/$ref"'),
     ({"$ref": "#anchor"}, '"/$ref"'),
     ({"$ref": "#/enum/0", "enum": [{}]}, '"/$ref"'),
-    ({"items": {"$ref": "#/$defs/a%20b"}, "$defs": {"a b": {}}}, '"/items/$ref"'),
+    ({"items": {"$ref": "#/$defs/a%20c"}, "$defs": {"a b": {}}}, '"/items/$ref"'),
+    ({"$id": "https://example.com/a", "items": {"$ref": "https://example.com/b"}}, '"/items/$ref"'),
     ({"$ref": "#"}, "refers to itself"),
     ({"anyOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"not": {"$ref": "#/anyOf/0"}}}}, "refers to itself"),
     ({"type": "text"}, '"/type"'),
@@ -184,6 +190,8 @@ REFUSED = [
     ({"title": 1}, '"/title"'),
     ({"pattern": "["}, '"/pattern"'),
     ({"pattern": "\\bword\\b"}, '"/pattern"'),
+    ({"pattern": "^(.*)(.*)(.*)\\1\\2\\3$"}, "refers back to a group"),
+    ({"patternProperties": {"(a)\\1": {}}}, "refers back to a group"),
     ({"pattern": "\\p{L}"}, '"/pattern"'),
     ({"pattern": "\\x41"}, '"/pattern"'),
     ({"pattern": "[[:alpha:]]"}, '"/pattern"'),
@@ -219,3 +227,90 @@ def test_a_schema_has_bounds_of_its_own(queue: Queue) -> None:
         ({"title": "x" * 70_000}, "bytes"),
     ):
         assert why in (refusal(queue, "create_event_type", "big", None, schema).message_primary or "")
+
+
+def test_what_tools_write_beside_a_schema_is_accepted_and_ignored(queue: Queue) -> None:
+    notes = {
+        "contentEncoding": "base64", "contentMediaType": "image/png", "contentSchema": {"type": "object"},
+        "x-tenant": {"any": ["thing"]}, "discriminator": {"propertyName": "kind", "mapping": {}},
+        "nullable": False, "example": 1, "externalDocs": {"url": "https://example.com"}, "xml": {"name": "a"},
+    }  # fmt: skip
+    queue.call("create_event_type", "noted", None, {"properties": {"a": {"type": "string", **notes}}, **notes})
+    assert queue.call("validate_event", "noted", {"a": "not base64"}) is True
+    assert "breaks the rule type" in (refusal(queue, "validate_event", "noted", {"a": 1}).message_primary or "")
+
+
+def test_nullable_is_ignored_and_says_what_to_write_instead(queue: Queue) -> None:
+    heard: list[tuple[str | None, ...]] = []
+
+    def hear(said: psycopg.errors.Diagnostic) -> None:
+        heard.append((said.severity, said.message_primary, said.message_hint))
+
+    queue.conn.add_notice_handler(hear)
+    schema = {"properties": {"a": {"type": "string", "nullable": True}, "b": {"type": ["null"], "nullable": True}}}
+    try:
+        queue.call("create_event_type", "nullable", None, schema)
+    finally:
+        queue.conn.remove_notice_handler(hear)
+    assert heard == [
+        (
+            "WARNING",
+            'The schema keyword nullable at "/properties/a" is ignored.',
+            'Draft 2020-12 writes {"type": ["string", "null"]}.',
+        )
+    ]
+    said = refusal(queue, "publish", "nullable", {"a": None}).message_primary or ""
+    assert "nullable is not part of draft 2020-12: list null among the types" in said
+
+
+def test_references_by_anchor_and_by_the_schemas_own_id_lead_to_the_same_place(queue: Queue) -> None:
+    schema = {
+        "$id": "https://example.com/order",
+        "properties": {
+            "a": {"$ref": "#line"},
+            "b": {"$ref": "https://example.com/order#line"},
+            "c": {"$ref": "https://example.com/order#/definitions/a%20line"},
+            "d": {"$ref": "https://example.com/order"},
+        },
+        "definitions": {"a line": {"$anchor": "line", "type": "integer"}},
+    }
+    for _ in range(2):  # the same again changes nothing
+        queue.call("create_event_type", "order.placed", None, schema)
+    assert events(queue) == ["event_type.created"]
+    assert queue.call("validate_event", "order.placed", {"a": 1, "b": 1, "c": 1, "d": {"a": 1}}) is True
+    for payload, place in (({"a": ""}, "/a"), ({"b": ""}, "/b"), ({"c": ""}, "/c"), ({"d": {"a": ""}}, "/d/a")):
+        said = refusal(queue, "validate_event", "order.placed", payload).message_primary or ""
+        assert said.endswith(f'breaks the rule type "integer" at "{place}".')
+
+
+@pytest.mark.parametrize(
+    ("payload", "rule", "place"),
+    [
+        ({"kind": "a", "other": 1}, "unevaluatedProperties false", "/other"),
+        ({"kind": "b", "list": [1, "x", "y"]}, 'type "integer"', "/list/2"),
+    ],
+)
+def test_what_no_part_of_a_schema_speaks_of_is_named(queue: Queue, payload: Any, rule: str, place: str) -> None:
+    rows = {"prefixItems": [{}, {"type": "string"}], "unevaluatedItems": {"type": "integer"}}
+    schema = {
+        "oneOf": [{"properties": {"kind": {"const": "a"}}}, {"properties": {"kind": {"const": "b"}, "list": {}}}],
+        "allOf": [{"properties": {"list": rows}}],
+        "unevaluatedProperties": False,
+    }
+    queue.call("create_event_type", "order.placed", None, schema)
+    assert queue.call("validate_event", "order.placed", {"kind": "b", "list": [1, "x", 2]}) is True
+    said = refusal(queue, "validate_event", "order.placed", payload)
+    assert said.message_primary == f"The payload of event 'order.placed' breaks the rule {rule} at \"{place}\"."
+
+
+def test_a_deep_payload_costs_each_level_once(queue: Queue) -> None:
+    # Asked twice at each level, whether it fits and what it has seen, this would take 2 to the power of 60 steps.
+    node = {"anyOf": [{"properties": {"next": {"$ref": "#"}}}, {"properties": {"end": {}}}],
+            "unevaluatedProperties": False}  # fmt: skip
+    queue.call("create_event_type", "tree", None, node)
+    payload: dict[str, Any] = {}
+    for _ in range(30):
+        payload = {"next": payload}
+    with queue.conn.transaction():
+        queue.conn.execute("set local statement_timeout = '20s'")
+        assert queue.call("validate_event", "tree", payload) is True

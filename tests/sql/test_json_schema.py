@@ -78,6 +78,8 @@ def keywords(schemas: st.SearchStrategy[Json]) -> dict[str, st.SearchStrategy[Js
         "if": schemas,
         "then": schemas,
         "else": schemas,
+        "unevaluatedProperties": schemas,
+        "unevaluatedItems": schemas,
         "title": st.just("ignored"),
         "format": st.just("email"),
         "default": VALUES,
@@ -95,13 +97,17 @@ LEAVES = st.one_of(st.booleans(), st.just({}), combined(st.booleans()))
 SCHEMAS = st.recursive(LEAVES, combined, max_leaves=6)
 # A reference deeper into the payload, and one to a part of its own, on the way of everything else.
 DOCUMENTS = st.builds(
-    lambda whole, part: {
+    lambda whole, part, rest: {
+        "$id": "https://example.com/whole",
         "allOf": [whole, {"$ref": "#/$defs/a~1b"}],
-        "properties": {"a": {"$ref": "#"}, "b": {"$ref": "#/$defs/a~1b"}},
+        "properties": {"a": {"$ref": "#"}, "b": {"$ref": "#part"}, "é": {"$ref": "https://example.com/whole#part"}},
         "$defs": {"a/b": part},
+        "definitions": {"%": {"$anchor": "part", "allOf": [{"$ref": "#/$defs/a%7E1b"}]}},
+        **rest,
     },
     SCHEMAS,
     SCHEMAS,
+    st.sampled_from([{}, {"unevaluatedProperties": False}, {"unevaluatedItems": {"type": "string"}}]),
 )
 
 FITS = """select array_agg(menzil._schema_fault(%s, u.value, %s, 0) is null order by u.n)
@@ -120,8 +126,9 @@ def mentioned(schema: Json) -> list[Json]:
 
 def assert_same_answers(queue: Queue, schema: Json, values: list[Json]) -> None:
     values = [*values, *mentioned(schema)[:20]]
-    queue.one("select menzil._check_schema(%s)", Jsonb(schema))
     judge = Draft202012Validator(schema)
+    schema = queue.one("select menzil._resolve_references(%s)", Jsonb(schema))
+    queue.one("select menzil._check_schema(%s)", Jsonb(schema))
     answers = queue.one(FITS, Jsonb(schema), Jsonb(schema), [Jsonb(value) for value in values])
     assert answers == [judge.is_valid(value) for value in values], (schema, values)
 
@@ -158,6 +165,14 @@ FAMILIES: dict[str, tuple[str, st.SearchStrategy[Json]]] = {
     "values": ("enum const type", SMALL),
     "choices": ("allOf anyOf oneOf not", SMALL),
     "conditions": ("if then else", SMALL),
+    "members that are left": (
+        "properties patternProperties allOf anyOf oneOf if then dependentSchemas unevaluatedProperties",
+        st.dictionaries(KEYS, SMALL, max_size=4),
+    ),
+    "items that are left": (
+        "prefixItems contains minContains allOf anyOf not if else unevaluatedItems",
+        st.lists(SMALL, max_size=4),
+    ),
     "words": ("title format default", SMALL),
 }
 
@@ -181,4 +196,6 @@ def test_no_keyword_is_left_out_of_the_comparison(queue: Queue) -> None:
     enforced = {row.keyword for row in queue.all("select keyword from menzil._schema_keywords()")}
     compared = {name for names, _ in FAMILIES.values() for name in names.split()}
     described = {"$schema", "$id", "$comment", "description", "examples", "deprecated", "readOnly", "writeOnly"}
-    assert enforced == compared | described | {"$ref", "$defs"}
+    described |= {"contentEncoding", "contentMediaType", "contentSchema"}
+    described |= {"discriminator", "nullable", "example", "externalDocs", "xml"}
+    assert enforced == compared | described | {"$ref", "$defs", "definitions", "$anchor"}

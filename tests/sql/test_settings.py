@@ -102,6 +102,18 @@ def test_nonsense_is_refused_with_a_hint(conn: psycopg.Connection) -> None:
         assert value(conn, name) == before
 
 
+def test_a_setting_of_ulak_that_is_none_here_says_where_it_is(conn: psycopg.Connection) -> None:
+    for name, hint in [
+        ("ulak.http_timeout", "It is timeout_seconds in the config of an endpoint."),
+        ("workers", "It is the option --processes of menzil worker."),
+        ("ulak.retry_base_delay", "Did you mean retry_base_delay?"),
+        ("menzil.max_queue_size", "Did you mean max_queue_size?"),
+    ]:
+        with pytest.raises(psycopg.errors.InvalidParameterValue) as refusal:
+            conn.execute("select menzil.set_setting(%s, '1')", [name])
+        assert (refusal.value.diag.message_hint or "").startswith(hint)
+
+
 def test_a_mistyped_name_is_refused_with_the_nearest_one(conn: psycopg.Connection) -> None:
     for query in ["select menzil.set_setting('max_queu_size', '1')", "select menzil.setting('max_queue')"]:
         with pytest.raises(psycopg.errors.InvalidParameterValue) as refusal:

@@ -17,7 +17,8 @@ VIEWS = {
     "archive": """id status channel endpoint_id priority num_attempts retry_count created_at scheduled_at expires_at
         first_leased_at leased_at ended_at ended_xid worker payload content payload_hash ordering_key idempotency_key
         correlation_id headers metadata last_error state redrive_of replay_of response""",
-    "endpoints": "id name protocol config retry_policy enabled paused created_at updated_at",
+    "endpoints": """id name protocol config retry_policy enabled paused created_at updated_at circuit_state
+        circuit_failure_count next_probe_at""",
     "channels": """id name is_endpoint enabled paused released max_concurrency max_size release_interval_ms
         release_count on_dead in_flight created_at updated_at""",
     "event_log": "id event_type entity_type entity_id old_value new_value metadata created_at xid",

@@ -21,12 +21,17 @@ def now() -> Op[datetime]:
     return Op("select clock_timestamp()", (), op.time)
 
 
-_ENDPOINT = "id name protocol enabled paused config:json retry_policy:json created_at:time updated_at:time"
+_ENDPOINT = (
+    "id name protocol enabled paused circuit_state circuit_failure_count next_probe_at:time config:json "
+    "retry_policy:json created_at:time updated_at:time"
+)
 _ENDPOINTS = """
-select e.id, e.name, e.protocol, e.enabled, e.paused, e.config, e.retry_policy, e.created_at, e.updated_at
+select e.id, e.name, e.protocol, e.enabled, e.paused, e.circuit_state, e.circuit_failure_count, e.next_probe_at,
+       e.config, e.retry_policy, e.created_at, e.updated_at
   from menzil.endpoints e where e.name > %s::text order by e.name limit %s::integer"""
 _ENDPOINT_NAMED = """
-select e.id, e.name, e.protocol, e.enabled, e.paused, e.config, e.retry_policy, e.created_at, e.updated_at
+select e.id, e.name, e.protocol, e.enabled, e.paused, e.circuit_state, e.circuit_failure_count, e.next_probe_at,
+       e.config, e.retry_policy, e.created_at, e.updated_at
   from menzil.endpoints e where e.name = %s::text"""
 
 

@@ -39,6 +39,7 @@ LOOKS: dict[str, Look] = {
     "dead rows": server.dead_rows,
     "indexes": server.indexes,
     "encoding": server.encoding,
+    "parameters": server.parameters,
 }
 
 

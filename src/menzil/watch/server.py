@@ -1,4 +1,4 @@
-"""How PostgreSQL treats the queue: dead rows, broken indexes, characters that it cannot store."""
+"""How PostgreSQL treats the queue: dead rows, broken indexes, characters it cannot store, parameters that nothing reads."""
 
 from __future__ import annotations
 
@@ -47,3 +47,15 @@ def indexes(run: Run) -> list[Finding]:
         )
         for one in run(doctor.invalid_indexes())
     ]
+
+
+def parameters(run: Run) -> list[Finding]:
+    """Parameters set with ALTER DATABASE or ALTER ROLE: PostgreSQL takes any name with a dot, and menzil reads none."""
+    found = []
+    for one in run(doctor.server_parameters()):
+        name, places = one["name"], [f"{kind} {one[kind]}" for kind in ("role", "database") if one[kind]]
+        sentence = f"{name} is set as a server parameter of {' in '.join(places) or 'all roles'}; nothing reads it."
+        setting = f"select menzil.set_setting('{name.removeprefix('menzil.')}', …);"
+        repair = f"{setting} alter {' in '.join(places) or 'role all'} reset {name};"
+        found.append(Finding("parameters", "warning", sentence, repair))
+    return found

@@ -68,6 +68,7 @@ class Leasing:
             trouble = SHORTEST
             if count:
                 shift.happened += 1
+                wake.vain = 0
                 pause = wake.shortest
                 idle = count < wanted
                 if idle:

@@ -3,6 +3,9 @@
 Polling always goes on: soon after something happened, then less and less often. NOTIFY is only a hint that makes it
 quicker. Whether hints arrive is tested by sending one: behind a pooler in transaction mode none does, and then the
 worker polls faster and says so.
+
+Every role that may connect can send a hint. So hints that led to no message are heeded 40 times a second at most, and
+a flood of them is not read at all: the worker polls for a while instead.
 """
 
 from __future__ import annotations
@@ -24,6 +27,10 @@ from menzil.worker.log import Log
 ECHO, CHECK, AGAIN = 3.0, 30.0, 60.0
 #: Shortest pause between two polls, and the longest with and without hints.
 SHORTEST, LISTENING, DEAF = 0.01, 0.5, 0.1
+#: After so many hints in a row that led to no message, so many seconds pass between two that are heeded.
+VAIN, CALM = 20, 0.025
+#: So many useless hints in one second are a flood.
+FLOOD = 1000
 
 
 class Bell:
@@ -57,6 +64,7 @@ class Wake:
         self.shortest = poll[0] if poll else SHORTEST
         self._longest = poll[1] if poll else None
         self.live = False  # whether hints arrive
+        self.vain = 0  # hints since the last message
         self.bells: list[Bell] = []
 
     @property
@@ -70,8 +78,12 @@ class Wake:
             bell.ring()
 
 
+class FloodError(Exception):
+    """More hints arrive than are worth reading."""
+
+
 class Listener:
-    """Rings the bell for each hint, on a connection of its own."""
+    """Rings the bell for hints, on a connection of its own."""
 
     def __init__(self, wake: Wake, address: Address, upkeep: Link, log: Log) -> None:
         self._wake = wake
@@ -79,6 +91,7 @@ class Listener:
         self._upkeep = upkeep
         self._log = log
         self._told = False
+        self._useless, self._since = 0, 0.0  # hints that were of no use, and when their count began
 
     async def work(self) -> None:
         """Listen, and begin again whenever the connection breaks."""
@@ -90,6 +103,12 @@ class Listener:
                 self._wake.live = False
                 await link.close()
                 await link.rest()
+            except FloodError:
+                self._wake.live = False
+                hint = "some session sends NOTIFY menzil_wake without end; pg_stat_activity shows its last query"
+                self._log.warning("notify_flood", polling_every=DEAF, hint=hint)
+                await link.close()
+                await asyncio.sleep(AGAIN)
             else:
                 await link.close()
                 await asyncio.sleep(AGAIN)
@@ -118,9 +137,26 @@ class Listener:
         """Ring for hints until the token comes back or the time is over."""
         ends = monotonic() + seconds
         while (left := ends - monotonic()) > 0:
+            rung, noise, back = False, 0, False
             async for hint in conn.notifies(timeout=left, stop_after=1):
-                if not hint.payload:
-                    self._wake.ring()
-                elif hint.payload == token:
-                    return True
+                rung = rung or not hint.payload
+                back = back or hint.payload == token
+                noise += bool(hint.payload) or self._wake.vain > VAIN
+            if rung:
+                self._wake.vain += 1
+                self._wake.ring()
+            if back:
+                return True
+            if noise:
+                await self._calm(noise)
         return False
+
+    async def _calm(self, noise: int) -> None:
+        """Let some time pass after useless hints: those that arrive meanwhile cost one waking together."""
+        now = monotonic()
+        if now - self._since > 1:
+            self._useless, self._since = 0, now
+        self._useless += noise
+        if self._useless > FLOOD:
+            raise FloodError
+        await asyncio.sleep(CALM)

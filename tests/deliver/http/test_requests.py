@@ -81,14 +81,18 @@ async def test_the_method_of_the_endpoint_is_used_and_get_has_no_body(method: st
 
 
 @in_loop
-async def test_headers_of_endpoint_and_message_arrive_and_the_message_wins() -> None:
+async def test_a_message_replaces_only_the_headers_that_its_endpoint_lists() -> None:
     async with polite() as receiver:
-        sent = message(headers={"X-Tenant": "b", "X-Only": "grün", "Content-Type": "application/vnd.x+json"})
-        completed(await deliver(receiver.url, sent, headers={"X-Tenant": "a", "X-Fixed": "1"}))
+        sent = message(
+            headers={"X-Tenant": "b", "X-Free": "b", "X-Only": "grün", "Content-Type": "application/vnd.x+json",
+                     "User-Agent": "mine"}
+        )  # fmt: skip
+        config = {"headers": {"X-Tenant": "a", "x-free": "a", "X-Fixed": "1"}, "overridable_headers": ["X-FREE"]}
+        completed(await deliver(receiver.url, sent, **config))
         headers = receiver.last.headers
-    assert (headers["x-tenant"], headers["x-fixed"]) == ("b", "1")
+    assert (headers["x-tenant"], headers["x-free"], headers["x-fixed"]) == ("a", "b", "1")
     assert headers["x-only"].encode("utf-8", "surrogateescape") == "grün".encode()
-    assert headers["content-type"] == "application/vnd.x+json"
+    assert (headers["content-type"], headers["user-agent"]) == ("application/vnd.x+json", "mine")
 
 
 @in_loop

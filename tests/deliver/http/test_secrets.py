@@ -55,6 +55,15 @@ async def test_no_secret_comes_back_in_an_outcome(number: int) -> None:
     assert credentials.split("Signature=")[-1].split(" ")[-1] not in seen.replace("none", "")
 
 
+@in_loop
+async def test_a_receiver_that_says_back_its_url_does_not_give_the_credential_in_it_away() -> None:
+    async with polite(lambda seen: web.Response(status=500, text=seen.path)) as receiver:
+        outcome = failed(await deliver(receiver.url + "/hook?env=prod&sig=c4nary%2Fx&api_key=c4nary"))
+    assert outcome.response is not None
+    assert outcome.response["body"] == "/hook?env=prod&sig=***&api_key=***"
+    assert "c4nary" not in repr(outcome)
+
+
 @pytest.mark.parametrize("way", ["basic", "body"])
 @in_loop
 async def test_a_token_server_that_says_back_what_it_was_sent_gives_nothing_away(way: str) -> None:

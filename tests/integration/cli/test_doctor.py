@@ -52,6 +52,32 @@ def test_dead_letters_circuits_and_blocked_keys_wait_for_a_decision(user: User, 
     assert "→ " in result.stdout
 
 
+def test_a_server_parameter_in_the_name_of_menzil_changes_nothing(user: User, conn: psycopg.Connection[Any]) -> None:
+    database = conn.info.dbname
+    conn.execute(f"alter database {database} set menzil.max_queue_size = '10'")
+    conn.execute(f"alter role {conn.info.user} in database {database} set menzil.retry_base_delay = '1s'")
+    try:
+        told = [one for one in json.loads(user.types("doctor", "--json").stdout)["findings"] if one["level"] != "ok"]
+        assert [(one["check"], one["repair"]) for one in told] == [
+            (
+                "parameters",
+                "select menzil.set_setting('max_queue_size', …); "
+                f"alter database {database} reset menzil.max_queue_size;",
+            ),
+            (
+                "parameters",
+                "select menzil.set_setting('retry_base_delay', …); "
+                f"alter role {conn.info.user} in database {database} reset menzil.retry_base_delay;",
+            ),
+        ]
+        for one in told:  # the repair is a statement that can be typed
+            conn.execute(one["repair"].split("; ")[1])
+        assert findings(user, 0) == {}
+    finally:
+        conn.execute(f"alter database {database} reset all")
+        conn.execute(f"alter role {conn.info.user} in database {database} reset all")
+
+
 def test_a_function_changed_by_hand_is_drift(user: User, conn: psycopg.Connection[Any]) -> None:
     columns = "name, description, schema, now() as created_at"
     conn.execute(f"create or replace view menzil.event_types as select {columns} from menzil.event_type")

@@ -30,11 +30,22 @@ def config(user: User, name: str = "hook") -> Any:
 
 def test_a_made_endpoint_is_listed_with_its_url(user: User, hook: str) -> None:
     table = user.gets("endpoint", "list")
-    assert table.splitlines()[0].split() == ["name", "protocol", "enabled", "paused", "url"]
-    assert table.splitlines()[1].split() == ["hook", "http", "yes", "no", "https://example.com/hook"]
+    assert table.splitlines()[0].split() == ["name", "protocol", "enabled", "paused", "circuit", "state", "url"]
+    assert table.splitlines()[1].split() == ["hook", "http", "yes", "no", "closed", "https://example.com/hook"]
     (found,) = user.reads("endpoint", "list")
     keys = {"id", "name", "protocol", "enabled", "paused", "config", "retry_policy", "created_at", "updated_at"}
-    assert found.keys() == keys
+    assert found.keys() == keys | {"circuit_state", "circuit_failure_count", "next_probe_at"}
+
+
+def test_a_change_keeps_the_credential_that_the_url_carries(user: User) -> None:
+    url = "https://example.com/hook?env=prod&token=hunter2"
+    user.gets("endpoint", "create", "token", "--url", url)
+    user.gets("endpoint", "alter", "token", "--config", '{"timeout_seconds": 5}')
+    shown = "https://example.com/hook?env=prod&token=***"
+    assert config(user, "token") == {"url": shown, "timeout_seconds": 5}
+    with psycopg.connect(user.dsn) as conn:
+        stored = conn.execute("select secrets from menzil.endpoint_secret").fetchall()
+    assert stored == [({"{url}": url},)]
 
 
 def test_an_empty_list_says_what_would_fill_it(user: User) -> None:

@@ -22,7 +22,7 @@ def list_endpoints(db: Database, limit: int, after: str, as_json: bool) -> None:
     found = db.run(looking.endpoints(limit + 1, after))
     rows = found if as_json else [{**one, "url": one["config"].get("url")} for one in found]
     empty = "There are no endpoints. Make one with `menzil endpoint create NAME --url URL`."
-    page(rows, ["name", "protocol", "enabled", "paused", "url"], limit, as_json=as_json, empty=empty)
+    page(rows, ["name", "protocol", "enabled", "paused", "circuit_state", "url"], limit, as_json=as_json, empty=empty)
 
 
 @click.command()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hmac import HMAC
 from importlib.metadata import version
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from menzil.deliver.guard import Target
 from menzil.deliver.http.cloudevents import CloudEvents
@@ -16,9 +18,11 @@ from menzil.deliver.http.excerpt import Hider
 from menzil.deliver.http.headers import checked, is_secret, rendered
 from menzil.deliver.http.oauth import OAuth
 from menzil.deliver.http.signing import signing_keys
-from menzil.deliver.http.sigv4 import SigV4
+from menzil.deliver.http.sigv4 import SigV4, respelled
 from menzil.deliver.http.ways import Way, Ways
 
+#: Names of parameters in a URL whose values are credentials; the same words as in the database.
+_SECRET_PARAMETER = re.compile("auth|code|cookie|credential|key|pass|pwd|secret|session|sig|token", re.IGNORECASE)
 DEFAULT_SECONDS = 10.0
 DEFAULT_CONNECT_SECONDS = 5.0
 
@@ -32,6 +36,7 @@ class Plan:
     seconds: float
     connect_seconds: float
     headers: dict[str, str] = field(repr=False)  # in lower case, with credentials that do not change
+    standing: frozenset[str]  # the names of those that no message may replace
     successes: frozenset[int] | None
     allow_path_suffix: bool
     capture: bool | None
@@ -63,7 +68,8 @@ def make_plan(config: Mapping[str, Any], ways: Ways) -> Plan:
     auth = config.get("auth") or {}
     way = ways.to(config["url"], config)
     headers = {"user-agent": user_agent(), "accept": "*/*", "accept-encoding": "identity"}
-    headers |= checked(config.get("headers") or {}, "endpoint")
+    own = checked(config.get("headers") or {}, "endpoint")
+    headers |= own
     if way.proxy_authorization:
         headers["proxy-authorization"] = way.proxy_authorization
     secrets = list(_secrets(config))
@@ -72,6 +78,8 @@ def make_plan(config: Mapping[str, Any], ways: Ways) -> Plan:
         secrets.append(headers["authorization"].removeprefix("Basic "))
     elif auth.get("type") == "bearer":
         headers["authorization"] = f"Bearer {auth['token']}"
+    elif auth.get("type") == "sigv4":
+        way = replace(way, target=replace(way.target, path_and_query=respelled(way.target.path_and_query)))
     checked({"authorization": headers.get("authorization", "")}, "endpoint")
     seconds = float(config.get("timeout_seconds") or DEFAULT_SECONDS)
     connect = float(config.get("connect_timeout_seconds") or min(seconds, DEFAULT_CONNECT_SECONDS))
@@ -83,6 +91,7 @@ def make_plan(config: Mapping[str, Any], ways: Ways) -> Plan:
         seconds=seconds,
         connect_seconds=connect,
         headers=headers,
+        standing=_standing(own, headers, config.get("overridable_headers") or []),
         successes=frozenset(map(int, statuses)) if statuses else None,
         allow_path_suffix=bool(config.get("allow_path_suffix")),
         capture=config.get("capture_response"),
@@ -92,6 +101,11 @@ def make_plan(config: Mapping[str, Any], ways: Ways) -> Plan:
         events=_events(events) if events else None,
         secrets=secrets,
     )
+
+
+def _standing(own: Iterable[str], all_of_them: Iterable[str], overridable: Iterable[str]) -> frozenset[str]:
+    """Return the headers that stand against those of a message: the endpoint's own, and every credential."""
+    return (frozenset(own) - {name.lower() for name in overridable}) | {name for name in all_of_them if is_secret(name)}
 
 
 @lru_cache(maxsize=1)
@@ -117,6 +131,8 @@ def _events(events: Mapping[str, Any]) -> CloudEvents:
 def _secrets(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield every value that must not come back to us in an answer and be stored."""
     auth, signing, proxy = (config.get(key) or {} for key in ("auth", "signing", "proxy"))
+    for url in (config["url"], auth.get("token_url", "")):
+        yield from (value for name, value in parse_qsl(urlsplit(url).query) if _SECRET_PARAMETER.search(name))
     for key in ("password", "token", "client_secret", "secret_access_key", "session_token"):
         if key in auth:
             yield auth[key]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from menzil.deliver.http.cloudevents import STRUCTURED_TYPE
 from menzil.deliver.http.errors import RefusedError
-from menzil.deliver.http.headers import checked, is_secret, rendered
+from menzil.deliver.http.headers import checked, rendered
 from menzil.deliver.http.plan import Plan
 from menzil.deliver.http.signing import signature
 from menzil.deliver.http.suffix import with_suffix
@@ -63,9 +63,8 @@ def _longer(plan: Plan, suffix: object) -> str:
 
 
 def _allowed(plan: Plan, given: dict[str, str]) -> dict[str, str]:
-    """Return the headers of a message that reach the wire: what the endpoint says about credentials stands."""
-    found = checked(given, "message")
-    return {name: value for name, value in found.items() if name not in plan.headers or not is_secret(name)}
+    """Return the headers of a message that reach the wire: the endpoint's stand, unless its config lists them."""
+    return {name: value for name, value in checked(given, "message").items() if name not in plan.standing}
 
 
 def _body(plan: Plan, message: Message, fixed: dict[str, str]) -> tuple[bytes, dict[str, str]]:

@@ -11,8 +11,9 @@ _NUMBER = re.compile(r"(-?)([0-9]+)", re.ASCII)
 
 
 def retry_after(value: str | None, date: str | None, now: datetime) -> float | None:
-    """Return seconds from 0 to a day, or None for what cannot be understood.
+    """Return more than 0 seconds and at most a day, or None: no wait is asked for, or none that can be understood.
 
+    Zero, a negative number and a date that has passed ask for no wait: the retry policy alone decides then.
     A date is compared with the answer's own Date: their clocks may differ, but one clock does not differ from itself.
     """
     if value is None:
@@ -22,12 +23,13 @@ def retry_after(value: str | None, date: str | None, now: datetime) -> float | N
         sign, digits = number.groups()
         digits = digits.lstrip("0")
         if sign or not digits:
-            return 0.0
+            return None
         return LONGEST if len(digits) > 5 else min(float(digits), LONGEST)
     until = _date(value)
     if until is None:
         return None
-    return min(max((until - ((_date(date) if date else None) or now)).total_seconds(), 0.0), LONGEST)
+    seconds = (until - ((_date(date) if date else None) or now)).total_seconds()
+    return min(seconds, LONGEST) if seconds > 0 else None
 
 
 def _date(text: str) -> datetime | None:

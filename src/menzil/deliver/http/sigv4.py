@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
+_UNRESERVED = "-_.~"  # with letters and digits: all that AWS leaves unescaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class SigV4:
         names = ";".join(sorted(signed))
         path, _, query = path_and_query.partition("?")
         lines = [f"{name}:{' '.join(signed[name].split())}" for name in sorted(signed)]
-        request = [method, self._path(path), _query(query), *lines, "", names, digest]
+        request = [method, self._path(path), _sorted(query), *lines, "", names, digest]
         scope = f"{stamp[:8]}/{self.region}/{self.service}/aws4_request"
         text = "\n".join([_ALGORITHM, stamp, scope, sha256("\n".join(request).encode()).hexdigest()])
         made = hmac.digest(self._key(stamp[:8]), text.encode(), "sha256").hex()
@@ -53,9 +54,10 @@ class SigV4:
         return key
 
     def _path(self, path: str) -> str:
-        # All services but S3 sign the path with its dots resolved and its escapes escaped once more.
+        # All services but S3 sign the path with its dots resolved and its escapes escaped once more. S3 signs the name
+        # of the object, escaped once by AWS's rule, however the URL spells it.
         if self.service == "s3":
-            return path
+            return quote(unquote_to_bytes(path), safe=f"/{_UNRESERVED}")
         kept: list[str] = []
         for segment in path.split("/"):
             if segment == "..":
@@ -66,6 +68,24 @@ class SigV4:
         return quote("/" + "/".join(kept) + slash, safe="/~")
 
 
-def _query(query: str) -> str:
-    pairs = [part.partition("=") for part in query.split("&")] if query else []
-    return "&".join(f"{name}={value}" for name, value in sorted((name, value) for name, _, value in pairs))
+def respelled(path_and_query: str) -> str:
+    """Return the path with a query whose escapes are those of AWS: this is sent, so that AWS reads what was signed.
+
+    AWS compares a query as it would spell it: everything but unreserved characters escaped, in upper case. A plus is a
+    space there, as in a form. The order stays, and a name without an equals sign stays without.
+    """
+    path, mark, query = path_and_query.partition("?")
+    return f"{path}{mark}{'&'.join(f'{name}{equals}{value}' for name, equals, value in _pairs(query))}"
+
+
+def _pairs(query: str) -> list[tuple[str, str, str]]:
+    parts = (part.partition("=") for part in query.split("&") if part)
+    return [(_escaped(name), equals, _escaped(value)) for name, equals, value in parts]
+
+
+def _escaped(text: str) -> str:
+    return quote(unquote_to_bytes(text.replace("+", " ")), safe=_UNRESERVED)
+
+
+def _sorted(query: str) -> str:
+    return "&".join(f"{name}={value}" for name, value in sorted((name, value) for name, _, value in _pairs(query)))

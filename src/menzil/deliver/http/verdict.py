@@ -47,9 +47,8 @@ def failure(answer: Answer, said: Response, who: str = "") -> Fail:
         delay = None
         if status in _MAY_NAME_A_TIME:
             delay = retry_after(answer.header(b"retry-after"), answer.header(b"date"), datetime.now(UTC))
-        # The token endpoint of `who` is not the endpoint: its wish to rest is this message's alone.
-        rest = delay is not None and not who
-        return Fail(reason, retry=True if delay is None else delay, response=said, rest=rest)
+        # A token server that asks for a wait rests the endpoint too: no message of it gets by without a token.
+        return Fail(reason, retry=True if delay is None else delay, response=said, rest=delay is not None)
     return Fail(reason, retry=False, response=said)
 
 

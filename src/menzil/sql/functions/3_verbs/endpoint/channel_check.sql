@@ -19,7 +19,8 @@ begin
   end if;
   if new.config is distinct from v_old.config then
     perform menzil.validate_endpoint_config(new.protocol, new.config);
-    if exists (select 1 from menzil._secret_paths(new.protocol, new.config) s where not menzil._is_secret_mark(new.config #> s.path)) then
+    if exists (select 1 from menzil._secret_paths(new.protocol, new.config) s where not menzil._is_secret_mark(new.config #> s.path))
+       or exists (select 1 from menzil._credential_urls(new.protocol, new.config) u where not u.hidden) then
       perform menzil._refuse_value('A secret may not be stored in the config itself.', 'Use menzil.alter_endpoint(name, config), which puts secrets apart.');
     end if;
   end if;

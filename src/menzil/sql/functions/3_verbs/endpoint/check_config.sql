@@ -21,7 +21,7 @@ begin
     if not found or v_key like '%.%' then
       v_known := array(select r.path from menzil._config_rules(p_protocol) r where regexp_replace(r.path, E'\\.?[^.]*$', '') = coalesce(p_parent, ''));
       perform menzil._refuse_value(format('%s is not a key of the config of an %s endpoint.', quote_literal(menzil._shown(v_path)), p_protocol),
-        concat_ws(' ', 'Did you mean ' || menzil._nearest_word(v_path, v_known) || '?', format('Known keys here are %s.', array_to_string(v_known, ', '))));
+        concat_ws(' ', coalesce(menzil._config_spelling(v_path, v_value), 'Did you mean ' || menzil._nearest_word(v_path, v_known) || '?'), format('Known keys here are %s.', array_to_string(v_known, ', '))));
     end if;
     v_type := jsonb_typeof(v_value);
     v_text := v_value #>> '{}';
@@ -44,11 +44,13 @@ begin
       when v_rule.kind = 'statuses' and (v_type <> 'array' or not v_fits
              or exists (select 1 from jsonb_array_elements_text(v_value) s(status) where s.status !~ '^[2-5][0-9][0-9]$'))
         then 'a list of HTTP status codes from 200 to 599'
+      when v_rule.kind = 'header names' and (v_type <> 'array' or not v_fits or exists (select 1 from jsonb_array_elements(v_value) e(name) where jsonb_typeof(e.name) <> 'string'))
+        then format('a list of at most %s names of headers', v_rule.maximum)
       when v_rule.kind = 'signing secret' and (v_text ~ v_secret) is not true then v_standard
       when v_rule.kind = 'signing secrets' and (v_type <> 'array' or not v_fits) then format('a list of %s to %s secrets', v_rule.minimum, v_rule.maximum)
     end;
     if v_wanted is not null then
-      perform menzil._refuse_config(v_path, 'must be ' || v_wanted);
+      perform menzil._refuse_config(v_path, 'must be ' || v_wanted, menzil._config_spelling(v_path, v_value));
     elsif v_rule.kind = 'signing secrets' then
       perform menzil._refuse_config(format('%s.%s', v_path, e.n - 1), 'must be ' || v_standard) from jsonb_array_elements(v_value) with ordinality e(value, n)
         where not menzil._is_sealed(e.value) and (e.value #>> '{}' ~ v_secret) is not true;
@@ -115,12 +117,11 @@ begin
   end if;
   -- A mark stands for a stored value, which was checked when it came; an encrypted one was checked by the client.
   perform menzil._check_headers(coalesce((select jsonb_object_agg(h.key, h.value) from jsonb_each(p_value) h
-                                           where not (menzil._is_secret_header(h.key) and menzil._is_sealed(h.value))), '{}'));
+                                           where not (menzil._is_secret_header(h.key) and menzil._is_sealed(h.value))
+                                             and not menzil._is_forbidden_header(h.key)), '{}'));
   select r.name, r.what, r.hint into v_wrong
     from jsonb_each_text(p_value) h cross join lateral (values
-      (1, h.key, lower(h.key) in ('connection', 'content-length', 'expect', 'host', 'keep-alive', 'proxy-authenticate', 'proxy-authorization',
-                                  'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade',
-                                  'webhook-id', 'webhook-signature', 'webhook-timestamp'),
+      (1, h.key, menzil._is_forbidden_header(h.key),
        'may not be set', 'It belongs to the connection or is set by menzil itself.'),
       (2, h.key, h.value !~ E'^[\\x21-\\x7e]([\\x20-\\x7e]*[\\x21-\\x7e])?$' and h.value <> '', 'must be ASCII text without spaces at its ends', null),
       (3, lower(h.key), exists (select 1 from jsonb_object_keys(p_value) o(name) where o.name <> h.key and lower(o.name) = lower(h.key)),

@@ -36,6 +36,15 @@ begin
     union all
     select 'signing', 'needs either secret or secrets', null where (p_config -> 'signing' ? 'secret') = (p_config -> 'signing' ? 'secrets')
     union all
+    select 'overridable_headers', format('names %s, which is not among headers', quote_literal(menzil._shown(o.name))),
+           coalesce('Did you mean ' || menzil._nearest_word(o.name, array(select lower(h.name) from jsonb_object_keys(p_config -> 'headers') h(name))) || '?',
+                    'Every other header of a message is sent anyway.')
+      from jsonb_array_elements_text(p_config -> 'overridable_headers') o(name)
+     where not exists (select 1 from jsonb_object_keys(p_config -> 'headers') h(name) where lower(h.name) = lower(o.name))
+    union all
+    select 'overridable_headers', format('names %s, which holds a secret', quote_literal(menzil._shown(o.name))), 'A message never replaces a secret of its endpoint.'
+      from jsonb_array_elements_text(p_config -> 'overridable_headers') o(name) where menzil._is_secret_header(o.name)
+    union all
     select 'connect_timeout_seconds', 'may not be longer than timeout_seconds', null
      where (p_config ->> 'connect_timeout_seconds')::numeric > (p_config ->> 'timeout_seconds')::numeric
     ) r limit 1;

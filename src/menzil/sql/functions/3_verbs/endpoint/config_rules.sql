@@ -12,6 +12,7 @@ language sql stable as $$
       ('url', 'url', null::numeric, null::numeric, null::text[]),
       ('method', 'choice', null, null, '{POST,PUT,PATCH,DELETE,GET}'),
       ('headers', 'headers', 0, 100, null),
+      ('overridable_headers', 'header names', 0, 100, null),             -- of headers, those that a message may replace
       ('timeout_seconds', 'number', 1, 300, null),                       -- of one whole request
       ('connect_timeout_seconds', 'number', 0.1, 300, null),
       ('success_statuses', 'statuses', 1, 50, null),                     -- default: 200 to 299

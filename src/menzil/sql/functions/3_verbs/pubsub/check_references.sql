@@ -15,9 +15,9 @@ begin
     into v_bad
     from (select p.parent as source, p.at as target, true as known from place p where p.here
           union all
-          select r.at, substr(r.target, 2), r.target ~ '^#(/[^%]*)?$' and exists (select 1 from place p where '#' || p.at = r.target) from reference r) s;
+          select r.at, substr(r.target, 2), exists (select 1 from place p where '#' || p.at = r.target) from reference r) s;
   if v_bad.lost is not null then
-    perform menzil._refuse_schema(v_bad.lost || '/$ref', 'a reference leads to a schema of this document, as "#" or "#/$defs/name", without percent signs');
+    perform menzil._refuse_schema(v_bad.lost || '/$ref', 'a reference leads to a schema of this document, as "#", "#/$defs/name" or "#anchor"; other documents are not read');
   end if;
   v_steps := v_bad.jsonb_agg;
   if exists (

@@ -27,23 +27,25 @@ begin
       perform menzil._refuse_value('The schema is nested deeper than 64 levels.', 'Move parts of it into $defs and refer to them.');
     elsif jsonb_typeof(v_place.schema) not in ('object', 'boolean') then
       perform menzil._refuse_schema(v_place.at, 'a schema is an object, true or false');
-    elsif v_place.kind is null and v_place.keyword is not null then
-      perform menzil._refuse_value(
-        format('The schema keyword %s at "%s" is not enforced.', quote_literal(left(menzil._shown(v_place.keyword), 80)), menzil._shown(v_place.at)),
-        concat_ws(' ', 'Did you mean ' || menzil._nearest_word(v_place.keyword, array(select w.keyword from menzil._schema_keywords() w)) || '?',
-          'Leave it out, or put notes into $comment; the page on events lists the keywords.'));
+    elsif v_place.kind is null and v_place.keyword not like 'x-%' then
+      perform menzil._refuse_keyword(v_place.keyword, v_place.at);
+    elsif v_place.keyword = 'nullable' and v_value = 'true' and not v_place.schema -> 'type' ? 'null' then
+      raise warning using message = format('The schema keyword nullable at "%s" is ignored.', menzil._shown(v_place.at)),
+        hint = format('Draft 2020-12 writes {"type": %s}.', case jsonb_typeof(v_place.schema -> 'type') when 'array' then v_place.schema -> 'type' else jsonb_build_array(v_place.schema -> 'type') end || '"null"');
     end if;
+    continue when v_place.kind is null;
     v_wrong := case
       when (v_place.kind like 'schemas%' or v_place.kind = 'lists of names') and v_type <> 'object' then 'an object is expected'
       when v_place.kind = 'list' and v_type <> 'array' then 'a list is expected'
       when v_place.kind = 'list of schemas' and (v_type <> 'array' or v_value = '[]') then 'a list of one or more schemas is expected'
       when v_place.kind = 'boolean' and v_type <> 'boolean' then 'true or false is expected'
-      when v_place.kind in ('text', 'pattern', 'reference', 'dialect') and v_type <> 'string' then 'a text is expected'
+      when v_place.kind in ('text', 'pattern', 'reference', 'dialect', 'anchor') and v_type <> 'string' then 'a text is expected'
       when v_place.kind in ('count', 'number', 'positive number') and v_type <> 'number' then 'a number is expected'
       when v_place.kind = 'count' and (v_value < '0' or v_value::numeric <> trunc(v_value::numeric)) then 'a whole number from 0 on is expected'
       when v_place.kind = 'positive number' and v_value <= '0' then 'a number above 0 is expected'
       when v_place.kind = 'dialect' and rtrim(v_value #>> '{}', '#') <> 'https://json-schema.org/draft/2020-12/schema'
         then 'only draft 2020-12 is known, https://json-schema.org/draft/2020-12/schema'
+      when v_place.kind = 'anchor' and v_value #>> '{}' !~ '^[A-Za-z_][A-Za-z0-9._-]*$' then 'a letter and then letters, digits, dots, dashes are expected'
       when v_place.keyword = '$id' and v_place.at <> '' then 'only the whole schema may have an $id, because references start from it'
     end;
     if v_wrong is not null then
@@ -71,6 +73,10 @@ begin
       end if;
     end loop;
   end loop;
+  select p.schema ->> '$anchor' as name into v_place from menzil._schema_places(p_schema) p where p.schema ? '$anchor' group by 1 having count(*) > 1 limit 1;
+  if found then
+    perform menzil._refuse_value(format('Two schemas have the anchor %s.', quote_literal(menzil._shown(v_place.name))), 'Give each a name of its own.');
+  end if;
   perform menzil._check_references(p_schema);
 end $$;
 
@@ -78,16 +84,18 @@ end $$;
 create or replace function menzil._check_pattern(p_here text, p_pattern text) returns void
 language plpgsql immutable as $$
 declare
-  v_rest text := regexp_replace(p_pattern, E'\\\\(u[0-9A-Fa-f]{4}|[dDsSwWtnrfv1-9]|[^[:alnum:]])', '', 'g');
+  v_rest text := regexp_replace(p_pattern, E'\\\\(u[0-9A-Fa-f]{4}|[dDsSwWtnrfv]|[^[:alnum:]])', '', 'g');
 begin
-  if v_rest ~ E'\\\\' then
+  if v_rest ~ E'\\\\[1-9]' then   -- the one construct whose time grows without bound with the length of a text
+    perform menzil._refuse_schema(p_here, format('the pattern refers back to a group, %s, which can take seconds for one text', substring(v_rest from E'\\\\[1-9]')));
+  elsif v_rest ~ E'\\\\' then
     perform menzil._refuse_schema(p_here, format('the pattern has an escape that is not known here, %s', substring(v_rest from E'\\\\.?')));
   elsif v_rest ~ E'\\[[.:=]' or v_rest ~ E'^\\*\\*\\*' then
     perform menzil._refuse_schema(p_here, 'the pattern has a bracket that means something else in PostgreSQL');
   end if;
   begin
     perform '' collate "C" ~ p_pattern;
-  exception when invalid_regular_expression then
-    perform menzil._refuse_schema(p_here, format('the pattern is not one: %s', left(menzil._shown(sqlerrm), 100)));
+  exception when invalid_regular_expression or program_limit_exceeded or internal_error then   -- the last two: too large to compile
+    perform menzil._refuse_schema(p_here, format('the pattern cannot be used: %s', left(menzil._shown(sqlerrm), 100)));
   end;
 end $$;

@@ -11,6 +11,7 @@ begin
     perform menzil._refuse_value(format('A description has at most 2000 characters, this one has %s.', length(p_description)), 'Say it shorter.');
   end if;
   if p_schema is not null then
+    p_schema := menzil._resolve_references(p_schema);
     perform menzil._check_schema(p_schema);
   end if;
   loop

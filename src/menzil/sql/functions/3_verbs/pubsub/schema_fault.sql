@@ -15,6 +15,9 @@ begin
     perform menzil._refuse_value('The payload is nested deeper than the 128 levels a schema is followed.',
       'Send a flatter payload, or an event type without a schema.');
   end if;
+  if v_kind in ('object', 'array') and p_schema ?| '{unevaluatedProperties,unevaluatedItems}' then
+    return (select s.fault from menzil._schema_seen(p_schema, p_value, p_root, p_depth) s);
+  end if;
   -- A lone jsonb text has its own content as its only key, so one question serves "type": "a" and "type": ["a", "b"].
   if v_type is not null and not v_type ? v_kind
      and not (v_kind = 'number' and v_type ? 'integer' and p_value::numeric = trunc(p_value::numeric)) then
@@ -36,7 +39,9 @@ begin
   elsif v_kind = 'array' then
     v_fault := menzil._array_fault(p_schema, p_value, p_root, p_depth + 1);
   end if;
-  if v_broken is not null then
+  if v_broken = 'type' and v_kind = 'null' and p_schema -> 'nullable' = 'true' then
+    return array[format('type %s (nullable is not part of draft 2020-12: list null among the types)', v_type), ''];
+  elsif v_broken is not null then
     return menzil._broken(v_broken, p_schema -> v_broken);
   elsif v_fault is null and p_schema ?| '{enum,const,$ref,allOf,anyOf,oneOf,not,if}' then
     return menzil._choice_fault(p_schema, p_value, p_root, p_depth + 1);
@@ -45,10 +50,6 @@ begin
   end if;
   return v_fault;
 end $$;
-
-create or replace function menzil._broken(p_keyword text, p_rule jsonb) returns text[]
-language sql immutable parallel safe
-return array[concat_ws(' ', p_keyword, left(p_rule::text, 100)), ''];
 
 -- The keywords for objects. The members are walked once, for all keywords that look at members.
 create or replace function menzil._object_fault(p_schema jsonb, p_value jsonb, p_root jsonb, p_depth integer) returns text[]
@@ -169,7 +170,6 @@ create or replace function menzil._choice_fault(p_schema jsonb, p_value jsonb, p
 language plpgsql immutable as $$
 declare
   v_enum jsonb := p_schema -> 'enum';
-  v_path text[];
   v_schema jsonb;
   v_broken text;
   v_fault text[];
@@ -181,12 +181,8 @@ begin
   elsif p_value <> p_schema -> 'const' then
     return menzil._broken('const', p_schema -> 'const');
   end if;
-  if p_schema ? '$ref' then   -- '#' is the path {}, '#/$defs/a~1b' is {$defs,a/b}
-    v_path := string_to_array(substr(p_schema ->> '$ref', 3), '/');
-    if strpos(p_schema ->> '$ref', '~') > 0 then
-      v_path := array(select replace(replace(u.step, '~1', '/'), '~0', '~') from unnest(v_path) with ordinality u(step, n) order by u.n);
-    end if;
-    v_fault := menzil._schema_fault(p_root #> v_path, p_value, p_root, p_depth);
+  if p_schema ? '$ref' then
+    v_fault := menzil._schema_fault(menzil._schema_at(p_root, p_schema ->> '$ref'), p_value, p_root, p_depth);
   end if;
   if v_fault is null and p_schema ? 'allOf' then
     for v_schema in select e.schema from jsonb_array_elements(p_schema -> 'allOf') e(schema) loop

@@ -1,5 +1,6 @@
--- The keywords that are enforced, and what each takes; then those that only describe. A keyword that is not here is
--- refused when an event type is created: better no schema than one that is half believed.
+-- The keywords that are enforced, and what each takes; then those that only describe, among them what pydantic and OpenAPI write.
+-- A keyword that is neither here nor begins with x- is refused when an event type is created: better no schema than one that is
+-- half believed.
 create or replace function menzil._schema_keywords() returns table (keyword text, kind text)
 language sql immutable parallel safe as $$
   values ('type', 'type'), ('enum', 'list'), ('const', 'anything'),
@@ -12,7 +13,10 @@ language sql immutable parallel safe as $$
          ('minimum', 'number'), ('maximum', 'number'), ('exclusiveMinimum', 'number'), ('exclusiveMaximum', 'number'),
          ('multipleOf', 'positive number'),
          ('allOf', 'list of schemas'), ('anyOf', 'list of schemas'), ('oneOf', 'list of schemas'), ('not', 'schema'),
-         ('if', 'schema'), ('then', 'schema'), ('else', 'schema'), ('$ref', 'reference'), ('$defs', 'schemas'),
+         ('if', 'schema'), ('then', 'schema'), ('else', 'schema'), ('$ref', 'reference'), ('$defs', 'schemas'), ('definitions', 'schemas'), ('$anchor', 'anchor'),
+         ('unevaluatedProperties', 'schema'), ('unevaluatedItems', 'schema'),
          ('title', 'text'), ('description', 'text'), ('default', 'anything'), ('examples', 'list'), ('$comment', 'text'), ('$schema', 'dialect'),
-         ('$id', 'text'), ('deprecated', 'boolean'), ('readOnly', 'boolean'), ('writeOnly', 'boolean'), ('format', 'text')
+         ('$id', 'text'), ('deprecated', 'boolean'), ('readOnly', 'boolean'), ('writeOnly', 'boolean'), ('format', 'text'),
+         ('contentEncoding', 'text'), ('contentMediaType', 'text'), ('contentSchema', 'anything'),
+         ('discriminator', 'anything'), ('nullable', 'boolean'), ('example', 'anything'), ('externalDocs', 'anything'), ('xml', 'anything')
 $$;

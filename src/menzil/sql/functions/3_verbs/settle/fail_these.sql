@@ -25,8 +25,10 @@ begin
       select t.id, t.created_at, p_taken.attempt, (not t.dead)::integer, t.first_due,
              case when t.dead then null
                   when p_outcome = 'recovered' then p_now     -- the wait was the lease
-                  when t.retry_after is not null then p_now + least(t.retry_after, interval '86400 s')
-                  else p_now + menzil._retry_delay(t.retry_policy, v_settings, t.retry_count) * interval '1 s' end,
+                  when t.retry_after is not null and not t.rest then p_now + least(t.retry_after, interval '86400 s')
+                  -- greatest() and least() pass over NULL.
+                  else p_now + greatest(case when t.rest then least(t.retry_after, interval '86400 s') end,
+                                        menzil._retry_delay(t.retry_policy, v_settings, t.retry_count) * interval '1 s') end,
              p_taken.leased_at, p_outcome = 'recovered', t.error
         from told t order by t.id
     on conflict (id) do update set attempts = excluded.attempts, retry_count = r.retry_count + excluded.retry_count, due_at = excluded.due_at,
