@@ -19,6 +19,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from menzil.install import books
+from menzil.install.check import check
 from menzil.install.errors import explain
 from menzil.install.state import State, demand_continuable, read
 from menzil.install.step import Pace, Progress, execute, execute_file, run_step
@@ -75,6 +76,11 @@ class _Migrator:
         started = time.monotonic()
         self.conn.add_notice_handler(self._notice)
         try:
+            newer = None if reapply or target is not None else self._newer()
+            if newer is not None:
+                # An old process that restarts while others are replaced: the newer database serves it as it is.
+                self.progress(f"left everything alone: {newer}")
+                return self.report
             state = self._look()
             self.report.from_version = state.version
             wanted = self._wanted(state, target)
@@ -173,6 +179,21 @@ class _Migrator:
         if done:
             self.progress(f"{doing}: done in {time.monotonic() - started:.2f} s")
         return done
+
+    def _newer(self) -> str | None:
+        """A sentence where a later release has migrated this database and the database still serves this one."""
+        try:
+            with self.conn.transaction():
+                status = check(self.conn, known=self.tree.version)
+        except (psycopg.Error, PermissionDeniedError):
+            return None  # what follows says it better
+        if not (status.ok and status.newer):
+            return None
+        self.report.from_version = self.report.to_version = status.installed
+        return (
+            f"database {status.database} has schema {status.installed}, this menzil was written for {status.known}, "
+            "and the database serves both"
+        )
 
     def _look(self) -> State:
         try:
