@@ -262,6 +262,7 @@ WRITERS = {
         "",
     ),
     "size_change": ("_change_size _count_size _sum_up_size", "", "_sum_up_size"),
+    "home": ("_record_home", "_record_home", ""),
     "hot_function": ("_make_hot", "_renew_hot", ""),
     "job": ("", "job_claim job_run cleanup_used_keys _cleanup_completed _recount_sizes", ""),
     "event": ("_event", "", "cleanup_event_log"),
