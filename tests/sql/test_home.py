@@ -59,8 +59,10 @@ def test_a_copy_fires_no_schedule(copy: Queue) -> None:
 
 def test_an_adopted_copy_gives_out_what_waited(copy: Queue) -> None:
     sent = copy.send_batch("work", 5)
+    copy.call("worker_hello", "of the original", "host", 1, "0")
     refused(copy, "message_dequeue", 60_000, 10)
     assert copy.call("adopt") is True
+    assert copy.rows("get_worker_status") == [], "workers of the original are not missed"
     assert copy.call("copy_notice") is None
     assert sorted(message.id for message in copy.dequeue(10)) == sorted(sent)
     assert copy.call("adopt") is False, "it is live already"

@@ -35,6 +35,14 @@ begin
   end loop;
   revoke all on schema menzil from public;
 
+  -- A role of yours that may call the handshake of an earlier release needs that of this one. Nothing else is given to it.
+  for v_row in
+    select distinct a.grantee::regrole as name from pg_proc p cross join lateral aclexplode(p.proacl) a
+     where p.oid = 'menzil.schema_version()'::regprocedure and a.grantee not in (0, p.proowner)
+  loop
+    execute format('grant execute on function menzil.schema_window(), menzil.copy_notice() to %s', v_row.name);
+  end loop;
+
   foreach v_role in array array['menzil_admin', 'menzil_application', 'menzil_worker', 'menzil_monitor', 'menzil_pipeline'] loop
     if not exists (select 1 from pg_roles r where r.rolname = v_role) then
       begin

@@ -241,6 +241,7 @@ def test_rights_of_other_roles_that_are_lost_are_named(empty, old_tree, suffix):
         conn.execute(f"grant usage on schema menzil to plain_{suffix}")
         conn.execute(f"grant select on menzil.archive to plain_{suffix}")
         conn.execute(f"grant execute on function menzil.send(text, jsonb) to plain_{suffix}")
+        conn.execute(f"grant execute on function menzil.schema_version() to plain_{suffix}")
         Hand(conn).do("select menzil.channel_set('work'), menzil.send('work', '1')")
         lines: list[str] = []
 
@@ -258,3 +259,8 @@ def test_rights_of_other_roles_that_are_lost_are_named(empty, old_tree, suffix):
         assert report.notices == [f"These rights have to be granted again: plain_{suffix} on menzil.archive"]
         assert Hand(conn).one(f"select has_function_privilege('plain_{suffix}', 'menzil.send(text, jsonb)', 'execute')")
         assert not Hand(conn).one(f"select has_table_privilege('plain_{suffix}', 'menzil.message', 'select')")
+        # The handshake has a new function: who was given the old one alone is served as before.
+        conn.execute(f"set role plain_{suffix}")
+        assert check(conn).ok
+        assert Hand(conn).one("select menzil.copy_notice()") is None
+        conn.execute("reset role")
