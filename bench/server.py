@@ -84,6 +84,10 @@ class Server:
         name = f"{PREFIX}_{os.getpid()}_{next(self._numbers)}"
         with self._connected() as conn:
             conn.execute(f"create database {name} template {template}")
+        with connected(make_conninfo(self.dsn, dbname=name)) as conn:
+            # A clone stands still until it is adopted; releases before 0.2 have no such function.
+            if conn.execute("select to_regprocedure('menzil.adopt()')").fetchone() != (None,):
+                conn.execute("select menzil.adopt()")
         self._made.append(name)
         return name
 

@@ -46,8 +46,17 @@ def database(server: Embedded, name: str, template: str) -> Iterator[str]:
     """A database of this name, for as long as it is used."""
     with psycopg.connect(server.dsn, autocommit=True) as conn:
         conn.execute(f"create database {name} template {template}")
-        yield make_conninfo(server.dsn, dbname=name)
+        dsn = make_conninfo(server.dsn, dbname=name)
+        if template != "template1":
+            adopt(dsn)
+        yield dsn
         conn.execute(f"drop database {name} with (force)")
+
+
+def adopt(dsn: str) -> None:
+    """Make a clone live: it knows that it is one."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("select menzil.adopt()")
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from menzil.model.errors import (
     ConnectionFailedError,
+    CopyError,
     DisabledError,
     EndpointInUseError,
     IdempotencyConflictError,
@@ -40,6 +41,7 @@ __all__ = [
     "AsyncMenzil",
     "Complete",
     "ConnectionFailedError",
+    "CopyError",
     "Defer",
     "DisabledError",
     "EndpointInUseError",

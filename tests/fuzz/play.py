@@ -18,7 +18,20 @@ from tests.fuzz.furnished import CANARY, furnish
 
 #: docs/reference/error-codes.md without the two that a lone READ COMMITTED statement cannot meet (25001, 40001), and
 #: without those of a missing schema or right: every call here is of a function the role may execute.
-DOCUMENTED = {"42704", "42710", "55000", "22004", "22023", "54000", "23505", "53400", "55006", "MZ001", "MZ002"}
+DOCUMENTED = {
+    "42704",
+    "42710",
+    "55000",
+    "22004",
+    "22023",
+    "54000",
+    "23505",
+    "53400",
+    "55006",
+    "MZ001",
+    "MZ002",
+    "MZ003",
+}
 
 COUNTS = """
 select string_agg(format('select %L, count(*) from menzil.%I', relname, relname), ' union all ' order by relname)
@@ -115,6 +128,7 @@ class Play:
         try:
             self.owner.execute(
                 """select menzil.set_setting(s, 'default') from unnest(array['max_queue_size', 'max_payload_size']) s;
+                   select menzil.adopt();
                    select menzil.channel_set('canary')"""
             )
             (sent,) = (

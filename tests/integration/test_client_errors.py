@@ -10,7 +10,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import menzil
-from menzil.model.version import SCHEMA_VERSION_KNOWN
+from menzil.model.version import SCHEMA_VERSION_KNOWN as KNOWN
 
 
 @pytest.fixture
@@ -188,17 +188,46 @@ def test_a_database_without_menzil_says_how_to_install_it(fresh_db: str) -> None
             assert "menzil migrate" in (refused.value.hint or "")
 
 
-@pytest.mark.parametrize(
-    ("version", "kind"),
-    [(SCHEMA_VERSION_KNOWN + 1, menzil.SchemaTooNewError), (SCHEMA_VERSION_KNOWN - 1, menzil.SchemaTooOldError)],
-)
-def test_a_schema_this_client_does_not_know_is_refused(db: str, version: int, kind: type[menzil.MenzilError]) -> None:
+def serve(db: str, compatible_from: int, installed: int) -> None:
+    """Let a database say that it serves these clients."""
     with psycopg.connect(db) as conn:
-        conn.execute("drop function menzil.schema_version()")
-        conn.execute(f"create function menzil.schema_version() returns integer language sql return {version}")
-    with menzil.Menzil(db) as mq, pytest.raises(kind, match=str(version)) as refused:
+        conn.execute(
+            "create or replace function menzil.schema_window(out compatible_from integer, out installed integer)"
+            f" language sql as 'select {compatible_from}, {installed}'"
+        )
+
+
+@pytest.mark.parametrize(
+    ("compatible_from", "installed", "kind"),
+    [
+        (KNOWN + 1, KNOWN + 2, menzil.SchemaTooNewError),
+        (1, KNOWN - 1, menzil.SchemaTooOldError),
+        (KNOWN - 1, KNOWN + 1, None),
+        (KNOWN, KNOWN + 1, None),
+        (KNOWN - 1, KNOWN, None),
+    ],
+)
+def test_a_client_is_served_while_its_schema_is_in_the_window(
+    db: str, compatible_from: int, installed: int, kind: type[menzil.MenzilError] | None
+) -> None:
+    serve(db, compatible_from, installed)
+    with menzil.Menzil(db) as mq:
+        if kind is None:
+            mq.channel_set("billing")
+            assert mq.send("billing", 1) > 0
+            return
+        with pytest.raises(kind, match=f"schema {installed}.* {KNOWN}") as refused:
+            mq.send("billing", 1)
+        assert refused.value.hint
+
+
+def test_a_database_of_a_release_without_a_window_is_too_old(db: str) -> None:
+    with psycopg.connect(db) as conn:
+        conn.execute("drop function menzil.schema_window() cascade")
+        conn.execute("create or replace function menzil.schema_version() returns integer language sql return 5")
+    with menzil.Menzil(db) as mq, pytest.raises(menzil.SchemaTooOldError, match="has schema 5") as refused:
         mq.send("billing", 1)
-    assert refused.value.hint
+    assert "menzil migrate" in (refused.value.hint or "")
 
 
 def test_a_role_without_rights_is_told_so(db: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from menzil.embedded import Embedded
+from tests.conftest import adopt
 
 _numbers = itertools.count(1)
 
@@ -23,7 +24,9 @@ def new_db(server: Embedded, _installed: str) -> Iterator[Callable[[], str]]:
         names.append(f"plans_{next(_numbers)}")
         with psycopg.connect(server.dsn, autocommit=True) as conn:
             conn.execute(f"create database {names[-1]} template {_installed}")
-        return make_conninfo(server.dsn, dbname=names[-1])
+        dsn = make_conninfo(server.dsn, dbname=names[-1])
+        adopt(dsn)
+        return dsn
 
     yield make
     with psycopg.connect(server.dsn, autocommit=True) as conn:

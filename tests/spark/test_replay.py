@@ -48,6 +48,7 @@ def exported(
         admin.execute(f"create database replayed template {_installed}")
         dsn = make_conninfo(server.dsn, dbname="replayed")
         with psycopg.connect(dsn, autocommit=True) as conn:
+            conn.execute("select menzil.adopt()")
             stock.archive(conn, ROWS)
             conn.execute("select menzil.channel_release('c4')")  # it is gone, its history is not
         export(spark, dsn, lake)

@@ -30,7 +30,8 @@ begin
     select c.relname from pg_class c
      where c.relnamespace = 'menzil'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
        -- Written by the installer and by nobody else.
-       and c.relname not in ('migration', 'installed_code', 'installed_object', 'archive_month', 'hot_function', 'job')
+       and c.relname not in ('migration', 'installed_code', 'installed_object', 'archive_month', 'hot_function', 'job',
+                             'home')
      order by c.relname not in ('endpoint_secret', 'schedule_slot', 'subscription')   -- these refer to others
   loop
     execute format('delete from menzil.%I', v_row.relname);

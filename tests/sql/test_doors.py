@@ -262,6 +262,7 @@ WRITERS = {
         "",
     ),
     "size_change": ("_change_size _count_size _sum_up_size", "", "_sum_up_size"),
+    "home": ("_record_home", "_record_home", ""),
     "hot_function": ("_make_hot", "_renew_hot", ""),
     "job": ("", "job_claim job_run cleanup_used_keys _cleanup_completed _recount_sizes", ""),
     "event": ("_event", "", "cleanup_event_log"),
@@ -282,7 +283,7 @@ WRITERS = {
     "setting_value": ("", "set_setting", ""),
     "inbox": ("inbox_claim", "", "cleanup_inbox"),
     "protocol": ("register_protocol", "", ""),
-    "worker": ("worker_hello", "worker_heartbeat worker_stop", "cleanup_workers"),
+    "worker": ("worker_hello", "worker_heartbeat worker_stop", "cleanup_workers adopt"),
 }
 
 # Statements whose table is put together when they run: a month, or the staging table of a bulk send.

@@ -116,6 +116,9 @@ def test_counters_equal_counted_rows_after_a_mixed_day(queue: Queue) -> None:
     assert queue.one("select count(*) as rows, count(distinct id) as ids from menzil.archive") == (40, 40)
 
 
-def test_the_schema_tells_its_version(queue: Queue) -> None:
-    version = queue.call("schema_version")
-    assert version == queue.one("select max(version) from menzil.migration")
+def test_the_schema_tells_which_clients_it_serves(queue: Queue) -> None:
+    ((first, last),) = queue.rows("schema_window")
+    assert last == queue.one("select max(version) from menzil.migration")
+    assert 0 < first <= last
+    # Clients without a window demand the number they were written for: the first one that fits is served.
+    assert queue.call("schema_version") == first

@@ -39,6 +39,10 @@ FUNCTIONS = {
     "maintain": {W},
     "setting": {W, M},
     "schema_version": {A, W, M, P},
+    "schema_window": {A, W, M, P},
+    "copy_notice": {A, W, M, P},
+    "adopt": set(),
+    "disown": set(),
     "cron_next": {W, M},
     "cron_parse": {W, M},
     "publish": {A, P},
@@ -151,7 +155,7 @@ RELATIONS = {
 PRIVATE = {
     "channel", "endpoint_secret", "setting_value", "schedule", "schedule_slot", "event", "message", "archive_default",
     "line", "aside", "look", "tally", "run", "lane", "lane_name", "rank_used", "lease", "done", "returned", "scheduled",
-    "key_queue", "expiring", "withdrawn", "key", "gate", "size_change", "archive_month", "hot_function", "job",
+    "key_queue", "expiring", "withdrawn", "key", "gate", "size_change", "archive_month", "hot_function", "job", "home",
     "attempt", "dead_letter", "migration", "installed_code", "installed_object",
     "protocol", "worker", "inbox", "event_type", "subscription", "bulk_send", "feed_drop", "feed_consumer",
 }  # fmt: skip

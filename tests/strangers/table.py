@@ -137,6 +137,7 @@ ADMINS = Group(
     "Everything else an administrator does",
     _calls(
         "set_setting('retry_base_delay', '11')",
+        "disown(), menzil.adopt() -- and `adopt`",
         "create_event_type('new.type{n}')",
         "subscribe('thing.done', '{own}')",
         "schedule_create('new{n}', '* * * * *', 'UTC', 'plain', '{}')",

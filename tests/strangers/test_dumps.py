@@ -66,6 +66,7 @@ def check(dsn: str, rebuild: bool) -> int:
     """Drain what was restored and compare it with what its bodies and ends say. Returns how many messages that were."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         wanted = live(conn)
+        conn.execute("select menzil.adopt()")
         if rebuild:
             conn.execute("select menzil.rebuild()")
         got = drain(conn, wanted)

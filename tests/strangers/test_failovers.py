@@ -32,9 +32,9 @@ class Pair:
         self.port = 5001
         if self.account is not None:
             os.chown(place, self.account.uid, self.account.gid)
-        self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self.run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync")
         (self.data / "postgresql.conf").open("a").write("fsync = off\nmax_connections = 40\n")
-        self._start()
+        self.start()
 
     @property
     def data(self) -> Path:
@@ -47,9 +47,9 @@ class Pair:
     def add_standby(self) -> None:
         """From now on a commit of the primary waits for the standby."""
         copy = self.place / str(self.port + 1)
-        self._run("pg_basebackup", "-D", copy, "-d", self.dsn, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+        self.run("pg_basebackup", "-D", copy, "-d", self.dsn, "-R", "-X", "stream", "-c", "fast", "--no-sync")
         self.port += 1
-        self._start()
+        self.start()
         self.port -= 1
         with psycopg.connect(self.dsn, autocommit=True) as conn:
             # Not ALTER SYSTEM: the standby has a copy of that file, and would wait for a standby of its own.
@@ -62,22 +62,23 @@ class Pair:
 
     def fail_over(self) -> None:
         """Kill the primary; the standby becomes the primary."""
-        self._run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop")
+        self.run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop")
         shutil.rmtree(self.data)
         self.port += 1
-        self._run("pg_ctl", "-D", self.data, "-w", "promote")
+        self.run("pg_ctl", "-D", self.data, "-w", "promote")
 
     def stop(self) -> None:
-        self._run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop")
+        self.run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop")
 
-    def _start(self) -> None:
+    def start(self) -> None:
         options = f"-c listen_addresses='' -c unix_socket_directories={self.place} -p {self.port}"
-        self._run("pg_ctl", "-D", self.data, "-l", self.place / f"{self.port}.log", "-w", "-o", options, "start")
+        self.run("pg_ctl", "-D", self.data, "-l", self.place / f"{self.port}.log", "-w", "-o", options, "start")
 
-    def _run(self, program: str, *arguments: str | Path) -> None:
+    def run(self, program: str, *arguments: str | Path) -> None:
+        """Run a program of the server in its directory, as its account."""
         process = self.account.process() if self.account is not None else {"stdin": subprocess.DEVNULL}
         command = [str(BIN / program), *map(str, arguments)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60, **process)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60, **{**process, "cwd": self.place})
 
 
 @pytest.fixture
@@ -104,6 +105,7 @@ def fail_over_under_load(pair: Pair) -> None:
     with psycopg.connect(pair.dsn, autocommit=True) as conn:
         bodies = {row[0] for row in conn.execute("select id from menzil.message").fetchall()}
         assert busy.acknowledged - bodies == set(), "a send that was acknowledged is lost"
+        assert conn.execute("select menzil.copy_notice()").fetchone() == (None,), "a failover makes no copy"
         wanted = live(conn)
         assert busy.completed & wanted == set(), "an end that was acknowledged is undone"
         assert busy.cancelled & wanted == set(), "a cancel that was acknowledged is undone"

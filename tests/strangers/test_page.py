@@ -14,7 +14,8 @@ from tests.strangers.table import GROUPS, INHERENT, TWO_PHASE
 ONLY_ANSWER = {
     *("archive_between", "archive_fingerprint", "archive_layout", "archive_span", "event_log_fingerprint"),
     *("feed_between", "feed_lost"),
-    *("cron_next", "cron_parse", "delivery_configs", "known_protocols", "schema_version", "setting", "worker_suspects"),
+    *("cron_next", "cron_parse", "delivery_configs", "known_protocols", "schema_version", "schema_window"),
+    *("copy_notice", "setting", "worker_suspects"),
     *("enable_fast_mode", "validate_endpoint_config", "validate_event", "validate_retry_policy"),
 }
 # Held under another name.

@@ -44,6 +44,7 @@ def drained(dsn: str, file: Path) -> dict[str, Any]:
     subprocess.run([BIN / "pg_restore", "-d", copy, file], check=True, capture_output=True)
     with psycopg.connect(copy, autocommit=True) as conn:
         conn.execute("set synchronous_commit = off")
+        conn.execute("select menzil.adopt()")
         wanted = _ids(conn, LIVE)
         got = _drain(conn, wanted)
         left = _ids(conn, LIVE)

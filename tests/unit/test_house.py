@@ -55,10 +55,38 @@ def test_every_fresh_clone_gets_what_the_project_asks_for(extra: str | None) -> 
             assert requirement.specifier.contains(locked[requirement.name]), requirement
 
 
-def test_the_lock_leaves_out_what_only_some_need() -> None:
-    extras = PROJECT["optional-dependencies"]
-    heavy = [entry for name in extras.keys() - kept_extras() for entry in extras[name]]
-    assert {Requirement(entry).name for entry in heavy} & locked_versions().keys() == set()
+#: Extras that another package of the same extra imports, not menzil itself.
+IMPORTED_BY_OTHERS = {"pandas": "PySpark asks for it before it hands out Arrow batches"}
+
+
+def test_every_extra_has_code_that_imports_it() -> None:
+    source = "".join(file.read_text() for file in (ROOT / "src").rglob("*.py"))
+    extras = {name: entries for name, entries in PROJECT["optional-dependencies"].items() if name != "dev"}
+    names = {Requirement(entry).name for entries in extras.values() for entry in entries} - IMPORTED_BY_OTHERS.keys()
+    modules = {name.replace("-", "_") for name in names}
+    assert {name for name in modules if not re.search(rf"(?:import|from) {name}\b|\"{name}\"", source)} == set()
+
+
+def rooms() -> set[str]:
+    """The packages and modules of the house; sql holds no Python."""
+    found = {path.parent.name for path in (ROOT / "src" / "menzil").glob("*/__init__.py")}
+    return found | {path.stem for path in (ROOT / "src" / "menzil").glob("*.py") if not path.stem.startswith("_")}
+
+
+def test_the_plan_and_the_pages_name_the_rooms_there_are() -> None:
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    assert {room for layer in layers for room in re.findall(r"\w+", layer)} == rooms()
+    table = (ROOT / "CONTRIBUTING.md").read_text().split("## Rooms")[1].split("## ")[0]
+    assert {name.removesuffix(".py") for name in re.findall(r"`([a-z_]+)(?:/|\.py)`", table)} == rooms() | {"sql"}
+    floors = (ROOT / "docs/explanation/rooms.md").read_text().split("## The floors")[1].split("\n\n")[2]
+    named = {room for line in floors.splitlines()[2:] for room in re.findall(r"\w+", line.split("|")[2].split(":")[0])}
+    assert named == rooms() | {"sql"}
+
+
+def test_the_newest_part_of_the_changelog_is_the_version_of_the_package() -> None:
+    parts = re.findall(r"^## \[(.+?)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert parts[0][0] == PROJECT["version"]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", date) for _, date in parts[1:]), "only the newest may be unreleased"
 
 
 def test_make_lists_every_target() -> None:

@@ -47,12 +47,13 @@ def test_releases_compare_by_number():
 
 @pytest.mark.parametrize(
     ("installed", "verdict", "error"),
-    [(0, "missing", SchemaMissingError), (2, "too old", SchemaTooOldError), (4, "too new", SchemaTooNewError)],
+    [(0, "missing", SchemaMissingError), (2, "too old", SchemaTooOldError), (5, "too new", SchemaTooNewError)],
 )
 def test_handshake_has_an_error_with_a_hint_for_each_verdict(installed, verdict, error):
-    status = Status("shop", installed, 3)
+    status = Status("shop", installed, 3, compatible_from=min(4, installed))
     assert status.verdict == verdict
     with pytest.raises(error, match="shop") as caught:
         status.demand()
     assert caught.value.hint
-    assert Status("shop", 3, 3).error() is None
+    assert Status("shop", 3, 3, 3).error() is None
+    assert Status("shop", 9, 3, 3).error() is None, "a newer database that serves this package"

@@ -30,7 +30,11 @@ def doctor(ctx: click.Context, dsn: str | None, as_json: bool) -> None:
         status = check(db.conn)
         if status.verdict == "missing":
             status.demand()
-        findings = _schema(db)
+        if status.ok and status.newer:
+            sentence = f"A later menzil migrated this database to schema {status.installed}; it still serves this one."
+            findings = [Finding("schema", "ok", sentence)]
+        else:
+            findings = _schema(db)
         if status.verdict == "ok":
             # What an older or newer schema answers is not ours to read.
             findings += examine_queue(db.run)

@@ -13,6 +13,7 @@ import click
 from menzil.cli.lazy import LazyGroup, Place
 
 COMMANDS: dict[str, Place] = {
+    "adopt": Place("menzil.cli.adopt:adopt", "Make a copy of a database live, or let it stand still."),
     "archive": Place("menzil.cli.archive:archive", "Keep the archive of ended messages in order."),
     "channel": Place("menzil.cli.channel:channel", "Look at channels, set their limits, hold and empty them."),
     "dlq": Place("menzil.cli.dlq:dlq", "Look at dead letters, send them once more, clean up."),

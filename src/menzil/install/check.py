@@ -1,6 +1,7 @@
 """The handshake: does the schema in this database fit this package?
 
-Two small reads without locks, and no error that would abort the caller's transaction.
+It fits if this package was written for a schema that the database still serves: from `compatible_from` to the one that
+is installed. Two small reads without locks, and no error that would abort the caller's transaction.
 """
 
 from __future__ import annotations
@@ -32,14 +33,20 @@ class Status:
     database: str
     installed: int
     known: int
+    compatible_from: int  # the oldest that the database still serves
 
     @property
     def verdict(self) -> Verdict:
-        if self.installed == self.known:
-            return "ok"
-        if self.installed == 0:
+        if self.installed == 0 and self.known > 0:
             return "missing"
-        return "too old" if self.installed < self.known else "too new"
+        if self.installed < self.known:
+            return "too old"
+        return "too new" if self.known < self.compatible_from else "ok"
+
+    @property
+    def newer(self) -> bool:
+        """Whether a later release has migrated the database."""
+        return self.installed > self.known
 
     @property
     def ok(self) -> bool:
@@ -70,32 +77,40 @@ class _Probe:
     """The row of handshake.sql."""
 
     installed: bool
+    has_window: bool
     may_call: bool
     may_read: bool
     who: str
     database: str
 
 
-def check(conn: psycopg.Connection[Any], *, root: Path | None = None) -> Status:
-    """Read the installed schema version, inside the caller's transaction if there is one."""
+def check(conn: psycopg.Connection[Any], *, root: Path | None = None, known: int | None = None) -> Status:
+    """Read which schemas this database serves, inside the caller's transaction if there is one.
+
+    They are compared with `known`, or with the schema of the tree at `root`, or with the package's own.
+    """
     with conn.cursor(row_factory=class_row(_Probe)) as cursor:
         row = cursor.execute(books.statement(books.text("handshake"))).fetchone()
     assert row is not None
-    version = _version(conn, may_call=row.may_call) if row.may_call or row.may_read else 0
     if row.installed and not (row.may_call or row.may_read):
         raise PermissionDeniedError(
             f"Role {row.who} may not use menzil in database {row.database}.",
             hint="let an administrator grant it one of the menzil roles",
         )
-    return Status(row.database, version, latest_version(root))
+    compatible_from, installed = _window(conn, row) if row.installed else (0, 0)
+    return Status(row.database, installed, latest_version(root) if known is None else known, compatible_from)
 
 
-def _version(conn: psycopg.Connection[Any], *, may_call: bool) -> int:
+def _window(conn: psycopg.Connection[Any], row: _Probe) -> tuple[int, int]:
+    """From which schema on clients are served, and which one is installed."""
     with conn.cursor(row_factory=tuple_row) as cursor:
-        if may_call:
-            cursor.execute("select menzil.schema_version()")
+        if row.may_call and row.has_window:
+            cursor.execute("select compatible_from, installed from menzil.schema_window()")
+        elif row.may_call:
+            cursor.execute("select v, v from menzil.schema_version() v")
         else:
             # Of the code, not of the tables: between the last migration and the functions nothing fits yet.
-            cursor.execute("select max(schema_version) from menzil.installed_code")
-        row = cursor.fetchone()
-    return int(row[0] or 0) if row else 0
+            cursor.execute("select max(schema_version), max(schema_version) from menzil.installed_code")
+        found = cursor.fetchone()
+    compatible_from, installed = found or (0, 0)
+    return int(compatible_from or 0), int(installed or 0)

@@ -1,6 +1,7 @@
-"""Bring a database up to date: outstanding migrations one by one, and with the last one functions, views and roles.
+"""Bring a database up to date: outstanding migrations, and with the last one functions, views and roles.
 
-A migration that has much to copy brings a function that copies it beforehand, in short transactions, while others work.
+A database at work gets all of it in one transaction: code never meets tables that it was not written for. A migration
+that has much to copy brings a function that copies it beforehand, in short transactions, while others work.
 Safe to run at any time, by several at once, while workers run. Says what it does through `progress`, line by line.
 """
 
@@ -12,13 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from menzil.install import books
+from menzil.install.check import check
 from menzil.install.errors import explain
 from menzil.install.state import State, demand_characters, demand_continuable, read, version_of_dump
 from menzil.install.step import Pace, Progress, execute, execute_file, run_step
@@ -26,6 +28,7 @@ from menzil.install.tree import Migration, Tree, load
 from menzil.model.errors import PermissionDeniedError, UsageError, unreachable
 
 CODE = "applying functions, views and roles"
+T = TypeVar("T")
 
 
 @dataclass
@@ -75,6 +78,11 @@ class _Migrator:
         started = time.monotonic()
         self.conn.add_notice_handler(self._notice)
         try:
+            newer = None if reapply or target is not None else self._newer()
+            if newer is not None:
+                # An old process that restarts while others are replaced: the newer database serves it as it is.
+                self.progress(f"left everything alone: {newer}")
+                return self.report
             state = self._look()
             if state.lost_rows:
                 version = version_of_dump(state, self.tree)
@@ -82,13 +90,11 @@ class _Migrator:
                 state = self._look()
             self.report.from_version = state.version
             wanted = self._wanted(state, target)
-            for migration in wanted:
-                self._prepare(migration)
-                # One transaction, so that no code ever meets tables that it was not written for.
-                with_code = migration is wanted[-1] and target in (None, self.tree.version)
-                work = partial(self._apply, migration, with_code=with_code)
-                if self._step(f"applying {migration.label}", work):
-                    self.report.applied.append(migration.label)
+            for step in _steps(wanted, at_work=state.code is not None):
+                self._prepare(step[0])
+                with_code = step[-1] is wanted[-1] and target in (None, self.tree.version)
+                work = partial(self._apply, step, with_code=with_code)
+                self.report.applied += self._step(f"applying {' and '.join(one.label for one in step)}", work)
             if self.report.code_applied:
                 self.progress(f"{CODE}: done in the same transaction")
             elif target in (None, self.tree.version) and (reapply or not self._look().runs(self.tree)):
@@ -153,17 +159,18 @@ class _Migrator:
             row = cursor.execute(books.statement(call), prepare=False).fetchone()
         return int(row[0]) if row else 0
 
-    def _apply(self, migration: Migration, *, with_code: bool) -> bool:
+    def _apply(self, step: list[Migration], *, with_code: bool) -> list[str]:
         self.report.code_applied = False
         execute(self.conn, books.text("books"))
         # Only now, behind the lock, is it certain what others did in the meantime.
-        if migration.version in self._read().applied:
-            return False
-        execute_file(self.conn, migration.source)
-        execute(self.conn, books.record_migration(self.tree, migration))
-        if with_code:
+        applied = self._read().applied
+        missing = [migration for migration in step if migration.version not in applied]
+        for migration in missing:
+            execute_file(self.conn, migration.source)
+            execute(self.conn, books.record_migration(self.tree, migration))
+        if missing and with_code:
             self.report.code_applied = self._apply_code(reapply=False)
-        return True
+        return [migration.label for migration in missing]
 
     def _apply_code(self, *, reapply: bool) -> bool:
         execute(self.conn, books.text("books"))
@@ -183,12 +190,27 @@ class _Migrator:
         execute(self.conn, books.record_code(self.tree))
         return True
 
-    def _step(self, doing: str, work: Callable[[], bool]) -> bool:
+    def _step(self, doing: str, work: Callable[[], T]) -> T:
         started = time.monotonic()
         done = run_step(self.conn, doing, work, pace=self.pace, progress=self.progress)
         if done:
             self.progress(f"{doing}: done in {time.monotonic() - started:.2f} s")
         return done
+
+    def _newer(self) -> str | None:
+        """A sentence where a later release has migrated this database and the database still serves this one."""
+        try:
+            with self.conn.transaction():
+                status = check(self.conn, known=self.tree.version)
+        except (psycopg.Error, PermissionDeniedError):
+            return None  # what follows says it better
+        if not (status.ok and status.newer):
+            return None
+        self.report.from_version = self.report.to_version = status.installed
+        return (
+            f"database {status.database} has schema {status.installed}, this menzil was written for {status.known}, "
+            "and the database serves both"
+        )
 
     def _look(self) -> State:
         try:
@@ -214,6 +236,22 @@ class _Migrator:
             return
         self.report.notices.append(line)
         self.progress(f"notice: {line}")
+
+
+def _steps(wanted: list[Migration], *, at_work: bool) -> list[list[Migration]]:
+    """Which migrations are one transaction: in a database at work all of them, unless one needs a preparation.
+
+    The preparation is a function that an earlier migration brings; it has to be committed first. While nothing is
+    installed yet, each migration stands alone, and a failure leaves the ones before it.
+    """
+    steps: list[list[Migration]] = []
+    for migration in wanted:
+        prepared = any(f"menzil._before_{migration.version:04}(" in one.source.text for one in wanted)
+        if steps and at_work and not prepared:
+            steps[-1].append(migration)
+        else:
+            steps.append([migration])
+    return steps
 
 
 @contextmanager

@@ -19,7 +19,8 @@ database). A SQL function and the Python method in front of it refuse the same v
     │   ├── PayloadTooLargeError      54000  over the setting max_payload_size
     │   ├── IdempotencyConflictError  23505  same idempotency key, different payload
     │   ├── QueueFullError            53400  max_queue_size or a channel's max_size
-    │   └── EndpointInUseError        55006  messages still wait for the endpoint
+    │   ├── EndpointInUseError        55006  messages still wait for the endpoint
+    │   └── CopyError                 MZ003  this database is a copy and gives out no messages
     ├── LeaseError                    this worker no longer owns the message
     │   ├── StaleLeaseError           MZ001  the lease ran out and the message went on without it
     │   └── NotInFlightError          MZ002  the message is not in flight: it ended, or was never leased
@@ -126,6 +127,13 @@ class EndpointInUseError(RefusedError):
     default_sqlstate = "55006"
 
 
+class CopyError(RefusedError):
+    """This database is a copy of another: it gives out no messages and fires no schedules until it is adopted."""
+
+    default_sqlstate = "MZ003"
+    default_hint = "run `menzil adopt` if what waits here is to be delivered from here"
+
+
 class LeaseError(MenzilError):
     """This worker no longer owns the message; whatever it did may be done again."""
 
@@ -195,6 +203,7 @@ BY_SQLSTATE: dict[str, type[MenzilError]] = {
         IdempotencyConflictError,
         QueueFullError,
         EndpointInUseError,
+        CopyError,
         StaleLeaseError,
         NotInFlightError,
         PermissionDeniedError,

@@ -66,11 +66,14 @@ async def configure_async(conn: AsyncConn) -> None:
 
 
 def handshake(conn: Conn, who: str) -> bool:
-    """Refuse a schema that this client or worker does not know; tell whether a lone statement is READ COMMITTED."""
+    """Refuse a schema that this client or worker does not fit; tell whether a lone statement is READ COMMITTED."""
     try:
         answer = run(conn, upkeep.handshake(), own=True)
-    except SchemaMissingError as error:
-        raise _missing(conn, error) from error
+    except SchemaMissingError:
+        try:
+            raise _too_old(run(conn, upkeep.schema_version(), own=True), who) from None
+        except SchemaMissingError as error:
+            raise _missing(conn, error) from error
     return _fits(answer, who)
 
 
@@ -78,8 +81,11 @@ async def handshake_async(conn: AsyncConn, who: str) -> bool:
     """The same on an async one."""
     try:
         answer = await run_async(conn, upkeep.handshake(), own=True)
-    except SchemaMissingError as error:
-        raise _missing(conn, error) from error
+    except SchemaMissingError:
+        try:
+            raise _too_old(await run_async(conn, upkeep.schema_version(), own=True), who) from None
+        except SchemaMissingError as error:
+            raise _missing(conn, error) from error
     return _fits(answer, who)
 
 
@@ -87,10 +93,16 @@ def _missing(conn: Conn | AsyncConn, error: SchemaMissingError) -> SchemaMissing
     return SchemaMissingError(f"menzil is not installed in database {conn.info.dbname}.", sqlstate=error.sqlstate)
 
 
+def _too_old(installed: int, who: str) -> SchemaTooOldError:
+    return SchemaTooOldError(f"The database has schema {installed}; this {who} needs {SCHEMA_VERSION_KNOWN}.")
+
+
 def _fits(answer: upkeep.Handshake, who: str) -> bool:
-    installed = answer.schema_version
-    if installed > SCHEMA_VERSION_KNOWN:
-        raise SchemaTooNewError(f"The database has schema {installed}; this {who} knows {SCHEMA_VERSION_KNOWN}.")
-    if installed < SCHEMA_VERSION_KNOWN:
-        raise SchemaTooOldError(f"The database has schema {installed}; this {who} needs {SCHEMA_VERSION_KNOWN}.")
+    if answer.installed < SCHEMA_VERSION_KNOWN:
+        raise _too_old(answer.installed, who)
+    if answer.compatible_from > SCHEMA_VERSION_KNOWN:
+        raise SchemaTooNewError(
+            f"The database has schema {answer.installed} and serves clients from schema {answer.compatible_from} on; "
+            f"this {who} knows {SCHEMA_VERSION_KNOWN}."
+        )
     return answer.read_committed

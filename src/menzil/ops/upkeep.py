@@ -51,27 +51,48 @@ def archive_completed_messages(older_than: int = 3600, batch_size: int = 1000) -
     return Op("select menzil.archive_completed_messages(%s::integer, %s::integer)", params, op.integer)
 
 
+def copy_notice() -> Op[str | None]:
+    """menzil.copy_notice: the sentence that a copy says of itself; None where the database is no copy."""
+    return Op("select menzil.copy_notice()", (), lambda rows: rows[0][0])
+
+
+def adopt() -> Op[bool]:
+    """menzil.adopt: whether it was a copy."""
+    return Op("select menzil.adopt()", (), op.boolean)
+
+
+def disown() -> Op[bool]:
+    """menzil.disown: whether it was live."""
+    return Op("select menzil.disown()", (), op.boolean)
+
+
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """What a client asks a database before its first call."""
+    """What a client asks a database before its first call: which clients it serves, and how a lone statement reads."""
 
-    schema_version: int
+    compatible_from: int
+    installed: int
     read_committed: bool
 
 
 def handshake() -> Op[Handshake]:
-    """menzil.schema_version, and whether a lone statement sees what was committed before it began."""
-    text = (
-        "select menzil.schema_version(), current_setting('default_transaction_isolation')::text,"
-        " current_setting('array_nulls')::boolean"
-    )
+    """menzil.schema_window, and whether a lone statement sees what was committed before it began."""
+    text = """
+select w.compatible_from, w.installed, current_setting('default_transaction_isolation')::text,
+  current_setting('array_nulls')::boolean
+from menzil.schema_window() w"""
     return Op(text, (), _read_handshake)
 
 
 def _read_handshake(rows: Rows) -> Handshake:
-    ((version, isolation, nulls),) = rows
+    ((compatible_from, installed, isolation, nulls),) = rows
     if not nulls:
         # PostgreSQL would read a missing ordering key in an array as the text "NULL".
         hint = "let a DBA run: alter role NAME set array_nulls = on"
         raise UsageError("The setting array_nulls is off for this role, so arrays cannot hold NULL.", hint=hint)
-    return Handshake(version, isolation == "read committed")
+    return Handshake(compatible_from, installed or 0, isolation == "read committed")
+
+
+def schema_version() -> Op[int]:
+    """menzil.schema_version: all that releases without a window answer."""
+    return Op("select menzil.schema_version()", (), op.integer)

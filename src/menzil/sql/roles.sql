@@ -7,18 +7,18 @@ declare
   v_row record;
   v_functions jsonb := '{
     "menzil_application": ["send", "send_with_options", "send_batch", "send_batch_with_priority", "send_many", "message_create", "enable_fast_mode",
-                           "message_cancel", "message_status", "publish", "publish_batch", "validate_event", "inbox_claim", "schema_version"],
+                           "message_cancel", "message_status", "publish", "publish_batch", "validate_event", "inbox_claim", "schema_version", "schema_window", "copy_notice"],
     "menzil_worker":      ["message_dequeue", "message_next", "message_complete", "message_defer", "message_heartbeat", "message_fail", "message_status",
                            "delivery_configs", "worker_hello", "worker_heartbeat", "worker_stop", "worker_wait", "worker_suspects",
                            "job_claim", "job_run", "run_jobs",
                            "inbox_claim", "schedule_fire_due", "mark_expired_messages", "recover_stale_messages", "maintain_archive_partitions",
                            "archive_completed_messages", "cleanup_old_archive_partitions", "cleanup_dlq", "cleanup_event_log", "cleanup_attempts",
                            "cleanup_used_keys", "cleanup_inbox", "cleanup_workers", "reap_bulk_sends", "maintain",
-                           "setting", "schema_version", "cron_next", "cron_parse"],
-    "menzil_monitor":     ["metrics", "health_check", "get_endpoint_health", "get_worker_status", "dlq_summary", "setting", "schema_version",
+                           "setting", "schema_version", "schema_window", "copy_notice", "cron_next", "cron_parse"],
+    "menzil_monitor":     ["metrics", "health_check", "get_endpoint_health", "get_worker_status", "dlq_summary", "setting", "schema_version", "schema_window", "copy_notice",
                            "cron_next", "cron_parse"],
     "menzil_pipeline":    ["send", "send_with_options", "send_batch", "send_batch_with_priority", "send_many", "message_create", "enable_fast_mode",
-                           "publish", "publish_batch", "validate_event", "schema_version", "bulk_open", "bulk_commit", "bulk_abort",
+                           "publish", "publish_batch", "validate_event", "schema_version", "schema_window", "copy_notice", "bulk_open", "bulk_commit", "bulk_abort",
                            "feed_position", "feed_lost", "feed_advance", "feed_between",
                            "archive_between", "archive_span", "archive_layout", "archive_months", "archive_fingerprint", "event_log_fingerprint", "drop_exported_month"]}';
   v_views jsonb := '{
@@ -34,6 +34,14 @@ begin
     execute format('revoke all on routine %s from public', v_row.name);
   end loop;
   revoke all on schema menzil from public;
+
+  -- A role of yours that may call the handshake of an earlier release needs that of this one. Nothing else is given to it.
+  for v_row in
+    select distinct a.grantee::regrole as name from pg_proc p cross join lateral aclexplode(p.proacl) a
+     where p.oid = 'menzil.schema_version()'::regprocedure and a.grantee not in (0, p.proowner)
+  loop
+    execute format('grant execute on function menzil.schema_window(), menzil.copy_notice() to %s', v_row.name);
+  end loop;
 
   foreach v_role in array array['menzil_admin', 'menzil_application', 'menzil_worker', 'menzil_monitor', 'menzil_pipeline'] loop
     if not exists (select 1 from pg_roles r where r.rolname = v_role) then

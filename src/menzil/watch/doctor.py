@@ -12,6 +12,7 @@ _LEVELS: dict[str, Level] = {"ok": "ok", "warning": "warning", "error": "critica
 
 # The command for a person at a terminal. The other checks keep the hint of the database.
 _COMMANDS = {
+    "copy": "menzil adopt, if it is to be live",
     "oldest_message": "menzil worker",
     "leases": "menzil worker",
     "schedules": "menzil schedule list, and menzil worker if none runs",

@@ -31,7 +31,8 @@ class Jobs:
     async def work(self) -> None:
         """Do what is due, until cancelled."""
         while True:
-            await self.once()
+            if not self._shift.standstill.lasts:
+                await self.once()
             # Not all workers at the same moment.
             await asyncio.sleep(EVERY * random.uniform(0.9, 1.1))
 

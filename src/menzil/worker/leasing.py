@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from menzil.model.errors import ConnectionFailedError, UnknownNameError
+from menzil.model.errors import ConnectionFailedError, CopyError, UnknownNameError
 from menzil.model.message import Message
 from menzil.ops import consuming, working
 from menzil.worker.held import Held
@@ -58,6 +58,10 @@ class Leasing:
                 count = await self._ask(wanted, idle, asked_at)
             except ConnectionFailedError:
                 await shift.lease.rest()
+                continue
+            except CopyError:
+                # The address leads to another database than before: a name or a pooler was pointed at a copy.
+                await shift.standstill.over()
                 continue
             except Exception as error:
                 # Nothing a new connection would cure: somebody has to look, and meanwhile we ask less and less often.

@@ -27,6 +27,7 @@ from menzil.worker.registry import Registry
 from menzil.worker.settler import Settler
 from menzil.worker.source import Source
 from menzil.worker.sources import Plan, plan
+from menzil.worker.standstill import Standstill
 from menzil.worker.suspects import Suspects
 from menzil.worker.tally import Tally
 from menzil.worker.threads import Threads
@@ -65,6 +66,7 @@ class Shift:
         self.lender = Lender(self.address)
         self.threads = Threads()
         self._stop = asyncio.Event()
+        self.standstill = Standstill(self, self._stop)
         self._force = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._jobs: asyncio.Task[None] | None = None
@@ -80,6 +82,9 @@ class Shift:
 
     async def _run(self) -> Tally:
         await self.address.handshake()
+        await self.standstill.over()
+        if self._stop.is_set():
+            return self.tally
         settings = await self.upkeep.run(working.settings())
         self.post = Post(self.lease, self.name, settings, self.log, secret_keys(self.options.secret_key))
         what = plan(self, float(settings["stale_recovery_timeout"]))

@@ -12,6 +12,7 @@ from psycopg.conninfo import make_conninfo
 
 from menzil import Menzil
 from menzil.embedded import Embedded
+from tests.conftest import adopt
 from tests.integration.cli.user import User
 from tests.sql.emptying import empty
 
@@ -21,7 +22,9 @@ def cli_db(server: Embedded, _installed: str) -> Iterator[str]:
     """The DSN of the database that the tests of one file share."""
     with psycopg.connect(server.dsn, autocommit=True) as conn:
         conn.execute(f"create database cli template {_installed}")
-        yield make_conninfo(server.dsn, dbname="cli")
+        dsn = make_conninfo(server.dsn, dbname="cli")
+        adopt(dsn)
+        yield dsn
         conn.execute("drop database cli with (force)")
 
 

@@ -16,26 +16,33 @@ from psycopg.rows import namedtuple_row
 from psycopg.types.json import Jsonb
 
 RELEASE = "50ca4df"
+#: The last commit whose clients demand one schema number: menzil.schema_window came with the next.
+BEFORE_THE_WINDOW = "44ec927"
 HOUR_MS = 3_600_000
 
 
 def unpack(into: Path) -> Path:
     """Write the SQL tree of 0.1.0 below this directory and return its root."""
+    return unpack_package(into, RELEASE) / "menzil/sql"
+
+
+def unpack_package(into: Path, release: str) -> Path:
+    """Write the package of this commit below this directory and return what PYTHONPATH needs."""
     git = shutil.which("git")
     if git is None:
-        pytest.skip("no git on this machine, and 0.1.0 is in the history of the repository")
+        pytest.skip("no git on this machine, and old releases are in the history of the repository")
     here = Path(__file__).parent
     done = subprocess.run([git, "-C", str(here), "rev-parse", "--show-toplevel"], capture_output=True, text=True)
     known = done.returncode == 0 and subprocess.run(
-        [git, "-C", str(here), "cat-file", "-e", f"{RELEASE}^{{commit}}"], capture_output=True
+        [git, "-C", str(here), "cat-file", "-e", f"{release}^{{commit}}"], capture_output=True
     )
     if not known or known.returncode != 0:
-        pytest.skip(f"this checkout has no history back to 0.1.0 ({RELEASE}); fetch it with `git fetch --unshallow`")
+        pytest.skip(f"this checkout has no history back to {release}; fetch it with `git fetch --unshallow`")
     top = done.stdout.strip()
-    tar = subprocess.run([git, "-C", top, "archive", RELEASE, "src/menzil/sql"], capture_output=True, check=True).stdout
+    tar = subprocess.run([git, "-C", top, "archive", release, "src"], capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
         archive.extractall(into, filter="data")
-    return into / "src/menzil/sql"
+    return into / "src"
 
 
 class Hand:

@@ -70,6 +70,18 @@ def test_code_and_the_last_migration_are_one_transaction(empty, plant):
     assert dump(empty) == before
 
 
+def test_several_migrations_of_a_database_at_work_are_one_transaction(empty, plant):
+    migrate(empty, root=plant(1))
+    root = plant(2)
+    (root / "migrations/0003_third.sql").write_text("select 1 / 0;\n")
+    before = dump(empty)
+    with pytest.raises(InstallError, match=r"0002_second and 0003_third at migrations/0003_third\.sql"):
+        migrate(empty, root=root)
+    assert dump(empty) == before
+    (root / "migrations/0003_third.sql").write_text("create table menzil.third (id integer);\n")
+    assert migrate(empty, root=root).applied == [*LABELS[1:], "0003_third"]
+
+
 # Brought by the first migration: what the second one need not copy while all others wait.
 COPYING = """
 create table menzil.source as select n from generate_series(1, 25) n;

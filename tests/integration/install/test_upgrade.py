@@ -13,6 +13,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from menzil.install import drift, migrate, script
+from menzil.install.tree import PACKAGE_SQL
 from tests.integration.install.old_release import Filled, Hand, fill
 from tests.sql import golden
 
@@ -62,6 +63,12 @@ def copied(dsn: str, name: str, template: str) -> Iterator[str]:
             yield make_conninfo(dsn, dbname=name)
         finally:
             conn.execute(f"drop database {name} with (force)")
+
+
+def test_migrations_of_a_release_never_change(old_tree):
+    released = {path.name: path.read_text() for path in (old_tree / "migrations").glob("*.sql")}
+    assert len(released) == 5
+    assert {name: (PACKAGE_SQL / "migrations" / name).read_text() for name in released} == released
 
 
 def by_migrate(dsn: str) -> None:

@@ -15,5 +15,10 @@ begin
     perform setval('menzil.withdrawn_xid', 0), setval('menzil.counted_xid', 0), setval('menzil.counted_ids', 0);
     perform menzil._tally(true);
   end if;
+  -- After pg_upgrade: this is no copy, and the cluster has another identifier than the one that was written down.
+  if menzil._system_identifier() <> (select h.system_identifier from menzil.home h) and not menzil._is_copy() then
+    perform menzil._record_home();
+    v_count := v_count + 1;
+  end if;
   return v_count;
 end $$;

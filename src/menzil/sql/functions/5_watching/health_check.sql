@@ -9,7 +9,9 @@ begin
   perform 1 from menzil.message m where false;   -- the parent is locked before a partition of it, as ALTER TABLE does it
   return query
   select c.name, case when c.trouble is null then 'ok' else c.level end, coalesce(c.trouble, c.fine), case when c.trouble is not null then c.hint end from (
-    select 'schema_version' as name, null as level, null as trouble, format('The schema is at version %s.', menzil.schema_version()) as fine, null as hint
+    select 'schema_version' as name, null as level, null as trouble, format('The schema is at version %s.', w.installed) as fine, null as hint from menzil.schema_window() w
+    union all
+    select 'copy', 'warning', menzil.copy_notice(), 'This database is no copy.', 'Run `menzil adopt`, or select menzil.adopt(), if it is to be live.'
     union all
     -- The queue against max_queue_size. The number is the one that sends ask: never less than what is there.
     select 'backlog', case when q.depth >= q.most then 'error' else 'warning' end,

@@ -3,7 +3,7 @@
 create or replace function menzil._chores(p_now timestamptz) returns void
 language plpgsql as $$
 begin
-  if exists (select 1 from menzil.schedule s where not s.paused and s.next_at <= p_now) then
+  if exists (select 1 from menzil.schedule s where not s.paused and s.next_at <= p_now) and not menzil._is_copy() then
     perform menzil.schedule_fire_due(100);
   end if;
   if exists (select 1 from menzil.expiring e where e.expires_at <= p_now) then

@@ -46,6 +46,7 @@ begin
   lone := v_due < 2;
   v_lines := v_lines or v_first is not null;
   if v_full then
+    perform menzil._refuse_copy();   -- before the register: it keeps its value when this raises, and the next dequeue looks again
     perform setval('menzil.swept_at', v_us);
     if v_back or v_us - menzil._register('menzil.deep_at') not between -60000000 and 0 then
       v_deep := true;

@@ -1,6 +1,6 @@
 -- Fires what is due and returns how many messages it sent. Anybody may call it, at any time and at once: a schedule
 -- that another transaction is firing is left to it. After a downtime a schedule fires once, for the latest slot that
--- was missed; the slots before it are not made up for.
+-- was missed; the slots before it are not made up for. A copy of a database fires nothing.
 create or replace function menzil.schedule_fire_due(p_limit integer default 100) returns integer
 language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp as $$
 declare
@@ -13,6 +13,7 @@ begin
   elsif p_limit < 1 then
     perform menzil._refuse_value(format('The limit must be at least 1, %s was given.', p_limit), 'Leave it out to fire up to 100 schedules.');
   end if;
+  perform menzil._refuse_copy();
   for v_schedule in
     select s.* from menzil.schedule s where not s.paused and s.next_at <= v_now order by s.next_at limit p_limit for update skip locked
   loop
