@@ -206,8 +206,12 @@ def test_a_role_without_rights_is_told_so(db: str) -> None:
         conn.execute(f"create role stranger_{conn.info.dbname} login password 'x'")
         stranger = make_conninfo(db, user=f"stranger_{conn.info.dbname}", password="x")
         try:
-            with menzil.Menzil(stranger) as mq, pytest.raises(menzil.PermissionDeniedError):
+            with menzil.Menzil(stranger) as mq, pytest.raises(menzil.PermissionDeniedError) as refused:
                 mq.send("billing", 1)
+            assert "grant menzil_application (to send) or menzil_worker (to consume) to stranger_" in str(refused.value)
+            with psycopg.connect(stranger) as theirs, pytest.raises(menzil.PermissionDeniedError) as refused:
+                menzil.Menzil(stranger).dequeue(conn=theirs)
+            assert f"grant menzil_worker to stranger_{conn.info.dbname}" in str(refused.value)
         finally:
             conn.execute(f"drop role stranger_{conn.info.dbname}")
 
@@ -223,7 +227,7 @@ def test_a_server_that_is_not_there_is_named_at_once() -> None:
     assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize("dsn", ["postgresql+psycopg://me:secret@host/shop", "nonsense", "colour=red"])
+@pytest.mark.parametrize("dsn", ["postgresql+psycopg://me:secret@host/shop?colour=red", "nonsense", "colour=red"])
 def test_a_dsn_that_is_none_is_refused_without_repeating_it(dsn: str) -> None:
     with pytest.raises(menzil.UsageError) as refused:
         menzil.Menzil(dsn)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
-from menzil.cli.database import Database, connected
+from menzil.cli.database import Database, connect, demand, located
 from menzil.cli.dsn import dsn_option
 from menzil.cli.findings import report
 from menzil.cli.show import json_option
 from menzil.install import check, drift
 from menzil.model.errors import PermissionDeniedError
+from menzil.ops.dsn import Dsn
 from menzil.watch.doctor import examine_queue
 from menzil.watch.finding import Finding
 
@@ -26,15 +27,22 @@ def doctor(ctx: click.Context, dsn: str | None, as_json: bool) -> None:
 
     Exit codes: 0 all is well, 1 something to fix, 2 could not look.
     """
-    with connected(dsn, fitting=False) as db:
-        status = check(db.conn)
+    with located(dsn, migrated=True) as found, connect(found) as conn:
+        db, status = Database(conn), check(conn)
         if status.verdict == "missing":
-            status.demand()
-        findings = _schema(db)
+            demand(conn, found)
+        findings = [_database(db, found), *_schema(db)]
         if status.verdict == "ok":
             # What an older or newer schema answers is not ours to read.
             findings += examine_queue(db.run)
     ctx.exit(report(findings, as_json=as_json))
+
+
+def _database(db: Database, dsn: Dsn) -> Finding:
+    """Which database is looked at and why: a program that looks at another one sees nothing of what is said here."""
+    at = db.conn.info
+    server = at.host if at.host.startswith("/") else f"{at.host} port {at.port}"
+    return Finding("database", "ok", f"{at.dbname} on {server} as {at.user}, chosen by {dsn.chosen_by}.")
 
 
 def _schema(db: Database) -> list[Finding]:

@@ -21,6 +21,7 @@ from menzil.client.pool import AsyncOwnPool, OwnPool, PoolOptions
 from menzil.model.errors import UsageError
 from menzil.model.secrets import secret_keys
 from menzil.model.wire import Dumps, Loads, json_dumps, json_loads
+from menzil.ops.choosing import choose, given, here
 from menzil.ops.op import Op
 from menzil.ops.run import run, run_async
 
@@ -44,7 +45,9 @@ class _Client:
         dumps: Dumps = json_dumps,
         secret_key: str | None = None,
     ) -> None:
-        """Connect lazily to the database `dsn` names, or to an embedded PostgreSQL when there is none.
+        """Connect lazily to `dsn`, else to what MENZIL_DSN, menzil.toml or PG* name, else to the embedded PostgreSQL.
+
+        The environment is read at the first call; the search for menzil.toml begins where this client was made.
 
         prepare          False behind a PgBouncer in transaction mode that is older than 1.21
         max_connections  how many calls may run at once; more of them wait
@@ -53,9 +56,9 @@ class _Client:
         secret_key       encrypts secrets of endpoints before they leave this process; MENZIL_SECRET_KEY unless given
         """
         self._options = PoolOptions(prepare=prepare, max_size=max_connections, timeout=timeout)
-        if dsn is not None:
-            self._options.connect_kwargs(dsn)  # refuses what is not a connection string now, not at the first call
-        self._dsn = dsn
+        # What is not a connection string is refused now, not at the first call.
+        self._dsn = None if dsn is None else given(dsn)
+        self._directory = here()  # a daemon may go elsewhere before the first call
         self._server = EmbeddedServer()
         self._loads = loads
         self._dumps = dumps
@@ -65,6 +68,11 @@ class _Client:
     def _check_open(self) -> None:
         if self._closed:
             raise UsageError("This client is closed.")
+
+    def _chosen(self) -> str | None:
+        if self._dsn is None:
+            self._dsn = choose(None, directory=self._directory)
+        return self._dsn
 
 
 class Client(_Client):
@@ -76,7 +84,8 @@ class Client(_Client):
     def dsn(self) -> str:
         """Where this client connects to; starts the embedded PostgreSQL if that is where."""
         self._check_open()
-        return self._dsn if self._dsn is not None else self._server.start()
+        chosen = self._chosen()
+        return chosen if chosen is not None else self._server.start()
 
     def _run(self, op: Op[T], conn: Borrowed | None) -> T:
         if conn is not None:
@@ -150,7 +159,8 @@ class AsyncClient(_Client):
     async def dsn(self) -> str:
         """Where this client connects to; starts the embedded PostgreSQL if that is where."""
         self._check_open()
-        return self._dsn if self._dsn is not None else await asyncio.to_thread(self._server.start)
+        chosen = self._chosen()
+        return chosen if chosen is not None else await asyncio.to_thread(self._server.start)
 
     async def _run(self, op: Op[T], conn: AsyncBorrowed | None) -> T:
         if conn is not None:

@@ -85,7 +85,7 @@ def check(conn: psycopg.Connection[Any], *, root: Path | None = None) -> Status:
     if row.installed and not (row.may_call or row.may_read):
         raise PermissionDeniedError(
             f"Role {row.who} may not use menzil in database {row.database}.",
-            hint="let an administrator grant it one of the menzil roles",
+            hint=f"let an administrator run: grant menzil_application to {row.who} (or another of the menzil roles)",
         )
     return Status(row.database, version, latest_version(root))
 

@@ -23,7 +23,8 @@ from menzil.install.errors import explain
 from menzil.install.state import State, demand_continuable, read
 from menzil.install.step import Pace, Progress, execute, execute_file, run_step
 from menzil.install.tree import Migration, Tree, load
-from menzil.model.errors import PermissionDeniedError, UsageError, unreachable
+from menzil.model.errors import PermissionDeniedError, UsageError
+from menzil.ops.dsn import cannot_reach, understood
 
 CODE = "applying functions, views and roles"
 
@@ -210,8 +211,8 @@ def _connected(database: str | psycopg.Connection[Any]) -> Iterator[psycopg.Conn
         yield database
         return
     try:
-        conn = psycopg.connect(database, autocommit=True, fallback_application_name="menzil migrate")
+        conn = psycopg.connect(understood(database), autocommit=True, fallback_application_name="menzil migrate")
     except psycopg.Error as error:
-        raise unreachable(error) from error
+        raise cannot_reach(error, database) from error
     with conn:
         yield conn

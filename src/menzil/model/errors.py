@@ -33,6 +33,7 @@ database). A SQL function and the Python method in front of it refuse the same v
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -215,11 +216,34 @@ def read_only() -> RefusedError:
     return RefusedError("This connection is read-only.", sqlstate=READ_ONLY, hint=hint)
 
 
+#: What the server says when it refuses a connection, and what helps. A server may say it in another language.
+_REFUSALS = (
+    (r'database "(.+)" does not exist', "run `createdb {0}`, then `menzil migrate`"),
+    (r'role "(.+)" does not exist', "run `createuser {0}`, or name another user"),
+    (r'permission denied for database "(.+)"', "let an administrator run: grant connect on database {0} to this role"),
+    (r"password authentication failed|no password supplied", "give the password in the DSN, PGPASSWORD or ~/.pgpass"),
+    (r"no pg_hba.conf entry", "let an administrator allow this host, user and database in pg_hba.conf"),
+    (r"too many clients|connection slots are reserved|too many connections", "use fewer connections, or a pooler"),
+    (r"session is (?:not )?read-only|is (?:not )?in hot standby", "no server is what target_session_attrs asks for"),
+)  # fmt: skip
+
+
 def unreachable(error: psycopg.Error) -> ConnectionFailedError:
     """Return what to raise, ``from`` the original, when a connection could not be opened."""
-    why = str(error).strip().splitlines()[0].removeprefix("connection failed: ").removeprefix("connection is bad: ")
+    lines = str(error).strip().splitlines()
+    # With several servers psycopg tells of each of them, in a list after the last one.
+    each = [line.partition(": connection ")[2] or line for line in lines if line.startswith("- host: ")]
+    why = "; ".join(dict.fromkeys(_PREFIX.sub("", line) for line in each or lines[:1]))
     hint = "is it running, and is the DSN right?"
+    for pattern, helps in _REFUSALS:
+        found = re.search(pattern, why)
+        if found:
+            hint = helps.format(*found.groups())
+            break
     return ConnectionFailedError(f"The server cannot be reached: {why}", sqlstate=error.sqlstate, hint=hint)
+
+
+_PREFIX = re.compile(r"^(?:connection )?(?:failed|is bad): ")
 
 
 def translate(error: psycopg.Error) -> MenzilError | None:

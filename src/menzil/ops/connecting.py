@@ -8,9 +8,16 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from menzil.model.errors import SchemaMissingError, SchemaTooNewError, SchemaTooOldError, UsageError, unreachable
+from menzil.model.errors import (
+    MenzilError,
+    PermissionDeniedError,
+    SchemaMissingError,
+    SchemaTooNewError,
+    SchemaTooOldError,
+)
 from menzil.model.version import SCHEMA_VERSION_KNOWN
 from menzil.ops import upkeep
+from menzil.ops.dsn import cannot_reach, explained, understood
 from menzil.ops.run import read_plainly, run, run_async
 
 Conn = psycopg.Connection[Any]
@@ -24,12 +31,7 @@ _ALWAYS = {"client_encoding": "utf8", "autocommit": True}
 
 def options(dsn: str, *, prepare: bool, **added: Any) -> dict[str, Any]:
     """Return what to connect with besides the DSN; what the DSN says itself stays, but for the encoding."""
-    try:
-        given = conninfo_to_dict(dsn)
-    except psycopg.Error:
-        # The original error repeats the DSN, and with it the password.
-        hint = 'write it like "postgresql://user@host/database"'
-        raise UsageError("The DSN is not a connection string PostgreSQL understands.", hint=hint) from None
+    given = conninfo_to_dict(understood(dsn))
     own = {name: value for name, value in (_ADDED | added).items() if name not in given}
     return own | _ALWAYS | {"prepare_threshold": 5 if prepare else None}
 
@@ -39,7 +41,7 @@ def connect(dsn: str, given: Mapping[str, Any]) -> Conn:
     try:
         return psycopg.connect(dsn, **given)
     except psycopg.Error as error:
-        raise unreachable(error) from error
+        raise cannot_reach(error, dsn) from error
 
 
 async def connect_async(dsn: str, given: Mapping[str, Any]) -> AsyncConn:
@@ -47,7 +49,7 @@ async def connect_async(dsn: str, given: Mapping[str, Any]) -> AsyncConn:
     try:
         return await psycopg.AsyncConnection.connect(dsn, **given)
     except psycopg.Error as error:
-        raise unreachable(error) from error
+        raise cannot_reach(error, dsn) from error
 
 
 def configure(conn: Conn) -> None:
@@ -62,26 +64,36 @@ async def configure_async(conn: AsyncConn) -> None:
     await conn.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
 
 
-def handshake(conn: Conn, who: str) -> bool:
+def handshake(conn: Conn, who: str, dsn: str) -> bool:
     """Refuse a schema that this client or worker does not know; tell whether a lone statement is READ COMMITTED."""
     try:
-        answer = run(conn, upkeep.handshake(), own=True)
+        return _fits(run(conn, upkeep.handshake(), own=True), who)
     except SchemaMissingError as error:
-        raise _missing(conn, error) from error
-    return _fits(answer, who)
+        raise explained(_missing(conn, error), dsn) from error
+    except MenzilError as error:
+        raise explained(_granted(conn, error, who), dsn) from error.__cause__
 
 
-async def handshake_async(conn: AsyncConn, who: str) -> bool:
+async def handshake_async(conn: AsyncConn, who: str, dsn: str) -> bool:
     """The same on an async one."""
     try:
-        answer = await run_async(conn, upkeep.handshake(), own=True)
+        return _fits(await run_async(conn, upkeep.handshake(), own=True), who)
     except SchemaMissingError as error:
-        raise _missing(conn, error) from error
-    return _fits(answer, who)
+        raise explained(_missing(conn, error), dsn) from error
+    except MenzilError as error:
+        raise explained(_granted(conn, error, who), dsn) from error.__cause__
 
 
 def _missing(conn: Conn | AsyncConn, error: SchemaMissingError) -> SchemaMissingError:
     return SchemaMissingError(f"menzil is not installed in database {conn.info.dbname}.", sqlstate=error.sqlstate)
+
+
+def _granted(conn: Conn | AsyncConn, error: MenzilError, who: str) -> MenzilError:
+    # The handshake asks for the version, which is granted with every role: the hint names what this caller is about.
+    if isinstance(error, PermissionDeniedError):
+        role = "menzil_worker" if who == "worker" else "menzil_application (to send) or menzil_worker (to consume)"
+        error.hint = f"let an administrator run: grant {role} to {conn.info.user}"
+    return error
 
 
 def _fits(answer: upkeep.Handshake, who: str) -> bool:

@@ -14,8 +14,9 @@ from psycopg.rows import tuple_row
 from psycopg.types import array, numeric, string
 from psycopg.types import bool as boolean
 
-from menzil.model.errors import InvalidValueError, translate
+from menzil.model.errors import InvalidValueError, PermissionDeniedError, translate
 from menzil.ops.direct import direct
+from menzil.ops.grants import grant_for
 from menzil.ops.op import Op, Rows
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ def run(conn: psycopg.Connection[Any], op: Op[T], *, own: bool = False) -> T:
         short = direct(conn) if own else None
         rows = short.ask(op) if short else _ask(conn, op, own)
     except (psycopg.Error, UnicodeEncodeError) as error:
-        _raise_in_our_words(error)
+        _raise_in_our_words(error, op, conn)
         raise
     return op.read(rows)
 
@@ -68,16 +69,20 @@ async def run_async(conn: psycopg.AsyncConnection[Any], op: Op[T], *, own: bool 
             await cursor.execute(op.text, op.params, binary=True)
             rows = await cursor.fetchall()
     except (psycopg.Error, UnicodeEncodeError) as error:
-        _raise_in_our_words(error)
+        _raise_in_our_words(error, op, conn)
         raise
     return op.read(rows)
 
 
-def _raise_in_our_words(error: psycopg.Error | UnicodeEncodeError) -> None:
+def _raise_in_our_words(
+    error: psycopg.Error | UnicodeEncodeError, op: Op[Any], conn: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
+) -> None:
     """Raise what we call it; nothing happens when we have no word for it."""
     if isinstance(error, UnicodeEncodeError):
         character = error.object[error.start : error.end]
         raise InvalidValueError(f"A text holds a character that the database cannot store: {character!r}.") from error
     ours = translate(error)
+    if isinstance(ours, PermissionDeniedError) and ours.hint == PermissionDeniedError.default_hint:
+        ours.hint = grant_for(op.text, None if conn.closed else conn.info.user) or ours.hint
     if ours is not None:
         raise ours from error

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from menzil.model.errors import UsageError
 from menzil.model.wire import Loads, json_loads
-from menzil.worker.address import Address
+from menzil.ops import choosing
 from menzil.worker.handler import Function, Handler
 from menzil.worker.log import LOGGER
 from menzil.worker.options import Options
@@ -47,7 +47,9 @@ class Worker:
         secret_key: str | None = None,
         loads: Loads = json_loads,
     ) -> None:
-        """Describe a worker for the database `dsn` names, or an embedded PostgreSQL when there is none.
+        """Describe a worker for `dsn`, else for what MENZIL_DSN, menzil.toml or PG* name, else the embedded PostgreSQL.
+
+        The environment is read when it runs; the search for menzil.toml begins where this worker was made.
 
         name         unique among workers; made from host and process unless given
         concurrency  deliveries at once: of endpoints, and as many of handlers without a concurrency of their own
@@ -63,7 +65,9 @@ class Worker:
         secret_key   decrypts secrets of endpoints; MENZIL_SECRET_KEY unless given
         loads        another JSON library
         """
-        self._dsn = dsn
+        # What is not a connection string is refused now, not when it runs.
+        self._dsn = None if dsn is None else choosing.given(dsn, "the argument dsn of Worker()")
+        self._directory = choosing.here()
         self._options = Options(
             name=name,
             concurrency=concurrency,
@@ -80,8 +84,6 @@ class Worker:
             loads=loads,
         )
         self._options.check()
-        if dsn is not None:
-            Address(dsn).options("check")  # refuses what is not a connection string now, not when it runs
         self._handlers: list[Handler] = []
         self._shift: Shift | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -119,7 +121,7 @@ class Worker:
         if self._shift is not None:
             raise UsageError("This worker runs already.")
         self._loop = asyncio.get_running_loop()
-        with _database(self._dsn) as dsn:
+        with _database(self.dsn) as dsn:
             shift = self._shift = Shift(dsn, self._handlers, self._options, once=once)
             try:
                 return await shift.run()
@@ -141,12 +143,12 @@ class Worker:
         self._options = replace(self._options, **given)
         self._options.check()
         if dsn is not None:
-            self._dsn = dsn
+            self._dsn = choosing.given(dsn, "the option --dsn")
 
     @property
     def dsn(self) -> str | None:
         """Where it works; None is an embedded PostgreSQL."""
-        return self._dsn
+        return choosing.choose(self._dsn, directory=self._directory)
 
     async def _run(self, once: bool) -> Tally:
         loop = asyncio.get_running_loop()
