@@ -15,13 +15,14 @@ from typing import Any, Self, TypeVar
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from menzil.client.borrow import AsyncBorrowed, Borrowed, borrow, borrow_async
 from menzil.client.embedded import EmbeddedServer
 from menzil.client.pool import AsyncOwnPool, OwnPool, PoolOptions
 from menzil.model.errors import UsageError
 from menzil.model.secrets import secret_keys
 from menzil.model.wire import Dumps, Loads, json_dumps, json_loads
+from menzil.ops.borrow import AsyncBorrowed, Borrowed, borrow, borrow_async, run_on, run_on_async
 from menzil.ops.choosing import choose, given, here
+from menzil.ops.foreign import AsyncForeign, Foreign
 from menzil.ops.op import Op
 from menzil.ops.run import run, run_async
 
@@ -89,7 +90,7 @@ class Client(_Client):
 
     def _run(self, op: Op[T], conn: Borrowed | None) -> T:
         if conn is not None:
-            return run(borrow(conn), op)
+            return run_on(conn, op)
         try:
             return self._run_alone(op)
         except psycopg.errors.SerializationFailure:
@@ -100,6 +101,8 @@ class Client(_Client):
         if conn is None:
             return self._again(ops, RETRIES)
         theirs = borrow(conn)
+        if isinstance(theirs, Foreign):
+            return theirs.run_all(ops)
         if len(ops) > 1 and _commits_each_statement(theirs):
             with theirs.transaction():
                 return [run(theirs, op) for op in ops]
@@ -164,13 +167,15 @@ class AsyncClient(_Client):
 
     async def _run(self, op: Op[T], conn: AsyncBorrowed | None) -> T:
         if conn is not None:
-            return await run_async(await borrow_async(conn), op)
+            return await run_on_async(conn, op)
         return (await self._run_all([op], None))[0]
 
     async def _run_all(self, ops: Sequence[Op[T]], conn: AsyncBorrowed | None) -> list[T]:
         """Run them all or none."""
         if conn is not None:
             theirs = await borrow_async(conn)
+            if isinstance(theirs, AsyncForeign):
+                return await theirs.run_all(ops)
             if len(ops) > 1 and _commits_each_statement(theirs):
                 async with theirs.transaction():
                     return [await run_async(theirs, op) for op in ops]

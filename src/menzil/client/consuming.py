@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from menzil.client.base import AsyncClient, Client
-from menzil.client.borrow import AsyncBorrowed, Borrowed
 from menzil.model.message import Message
 from menzil.model.options import Leased
 from menzil.model.outcome import Defer, Fail, LeaseOutcome, Settlement
 from menzil.ops import consuming as ops
+from menzil.ops.borrow import AsyncBorrowed, Borrowed
 
 
 class Consuming(Client):

@@ -36,6 +36,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar
 
+from menzil.model.said import Said
+
 if TYPE_CHECKING:
     import psycopg
 
@@ -251,15 +253,16 @@ def translate(error: psycopg.Error) -> MenzilError | None:
 
     Keeps the sentence and the hint of the server. The caller raises it ``from`` the original.
     """
-    import psycopg  # whoever has one of its errors has read it
+    return translate_said(Said.by(error))
 
-    state, said = error.sqlstate, error.diag
-    sentence = said.message_primary or str(error).strip() or type(error).__name__
-    hint = said.message_hint
+
+def translate_said(said: Said) -> MenzilError | None:
+    """The same for the words of an error that came through any driver."""
+    state, sentence, hint = said.sqlstate, said.sentence, said.hint
     if state is None:
-        if isinstance(error, psycopg.OperationalError):
+        if said.kind == "operational":
             return ConnectionFailedError(sentence, hint=hint)
-        return InvalidValueError(sentence, hint=hint) if isinstance(error, psycopg.DataError) else None
+        return InvalidValueError(sentence, hint=hint) if said.kind == "data" else None
     if state in _UNDEFINED:
         # The server's hint, if any, is about type casts: of no help to somebody who forgot to migrate.
         ours = "menzil." in sentence or '"menzil"' in sentence
@@ -268,7 +271,7 @@ def translate(error: psycopg.Error) -> MenzilError | None:
         return UsageError(sentence, sqlstate=state, hint=hint)
     if state.startswith("08") or state in ("57P01", "57P02", "57P03"):
         return ConnectionFailedError(sentence, sqlstate=state, hint=hint)
-    if "PL/pgSQL" in (said.context or "") and said.source_function != "exec_stmt_raise":
+    if "PL/pgSQL" in (said.context or "") and said.function != "exec_stmt_raise":
         # Not raised on purpose: something broke inside a function, and calling it a refusal would hide that.
         return None
     kind = BY_SQLSTATE.get(state)

@@ -18,7 +18,8 @@ from menzil.model.errors import (
 from menzil.model.version import SCHEMA_VERSION_KNOWN
 from menzil.ops import upkeep
 from menzil.ops.dsn import cannot_reach, explained, understood
-from menzil.ops.run import read_plainly, run, run_async
+from menzil.ops.loading import read_plainly
+from menzil.ops.run import run, run_async
 
 Conn = psycopg.Connection[Any]
 AsyncConn = psycopg.AsyncConnection[Any]

@@ -9,37 +9,15 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.abc import AdaptContext
 from psycopg.rows import tuple_row
-from psycopg.types import array, numeric, string
-from psycopg.types import bool as boolean
 
 from menzil.model.errors import InvalidValueError, PermissionDeniedError, translate
 from menzil.ops.direct import direct
 from menzil.ops.grants import grant_for
+from menzil.ops.loading import read_plainly
 from menzil.ops.op import Op, Rows
 
 T = TypeVar("T")
-
-# jsonb, uuid and timestamptz (and their like) stay bytes: menzil.model.wire decodes them when they are looked at.
-_LOADERS = (
-    ("bool", boolean.BoolBinaryLoader),
-    ("bytea", string.ByteaBinaryLoader),
-    ("int4", numeric.Int4BinaryLoader),
-    ("int8", numeric.Int8BinaryLoader),
-    ("text", string.TextBinaryLoader),
-    ("jsonb", string.ByteaBinaryLoader),
-    ("timestamptz", string.ByteaBinaryLoader),
-    ("uuid", string.ByteaBinaryLoader),
-)
-_ARRAY_OF_INT8 = psycopg.adapters.types["int8"].array_oid
-
-
-def read_plainly(context: AdaptContext) -> None:
-    """Set up how answers are read. On a connection of our own, once; on somebody else's, on each cursor."""
-    for name, loader in _LOADERS:
-        context.adapters.register_loader(name, loader)
-    context.adapters.register_loader(_ARRAY_OF_INT8, array.ArrayBinaryLoader)
 
 
 def run(conn: psycopg.Connection[Any], op: Op[T], *, own: bool = False) -> T:
