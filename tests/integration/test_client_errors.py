@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
 
@@ -244,3 +245,32 @@ def test_a_client_whose_connections_are_all_busy_says_so(db: str) -> None:
             mq.send("billing", 1)
         pool.give_back(held)
         assert mq.send("billing", 1) > 0
+
+
+def test_a_name_that_is_almost_right_is_told_which_one_was_meant(mq: menzil.Menzil) -> None:
+    calls = (
+        lambda: mq.send("biling", 1),
+        lambda: mq.send_batch("biling", [1]),
+        lambda: mq.send_many([menzil.Send("biling", 1)]),
+        lambda: mq.dequeue(channels="biling"),
+        lambda: mq.channel_pause("biling"),
+    )
+    for call in calls:
+        with pytest.raises(menzil.UnknownNameError) as refused:
+            call()
+        assert refused.value.hint is not None
+        assert refused.value.hint.startswith("Did you mean 'billing'? ")
+    with pytest.raises(menzil.UnknownNameError) as refused:
+        mq.send("quite another", 1)
+    assert "Did you mean" not in str(refused.value)
+
+
+def test_a_worker_with_a_misspelled_handler_says_once_which_channel_may_be_meant(
+    mq: menzil.Menzil, caplog: pytest.LogCaptureFixture
+) -> None:
+    mq.channel_set("quick")
+    app = menzil.Worker(mq.dsn, endpoints=False, janitors=False)
+    app.handler("biling", "quick", "unlike")(lambda message: None)
+    asyncio.run(app.serve(once=True))
+    said = [record.getMessage() for record in caplog.records if "channel_missing" in record.getMessage()]
+    assert said == ["channel_missing channels=biling,unlike did_you_mean=billing"]

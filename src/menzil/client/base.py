@@ -17,6 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from menzil.client.embedded import EmbeddedServer
 from menzil.client.pool import AsyncOwnPool, OwnPool, PoolOptions
+from menzil.model.durations import Seconds, in_seconds
 from menzil.model.errors import UsageError
 from menzil.model.secrets import secret_keys
 from menzil.model.wire import Dumps, Loads, json_dumps, json_loads
@@ -41,7 +42,7 @@ class _Client:
         *,
         prepare: bool = True,
         max_connections: int = 4,
-        timeout: float = 30,
+        timeout: Seconds = 30,
         loads: Loads = json_loads,
         dumps: Dumps = json_dumps,
         secret_key: str | None = None,
@@ -56,7 +57,7 @@ class _Client:
         loads, dumps     another JSON library, or a richer one
         secret_key       encrypts secrets of endpoints before they leave this process; MENZIL_SECRET_KEY unless given
         """
-        self._options = PoolOptions(prepare=prepare, max_size=max_connections, timeout=timeout)
+        self._options = PoolOptions(prepare=prepare, max_size=max_connections, timeout=in_seconds("timeout", timeout))
         # What is not a connection string is refused now, not at the first call.
         self._dsn = None if dsn is None else given(dsn)
         self._directory = here()  # a daemon may go elsewhere before the first call

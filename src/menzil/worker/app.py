@@ -12,6 +12,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any, TypeVar
 
+from menzil.model.durations import Seconds, in_seconds
 from menzil.model.errors import UsageError
 from menzil.model.wire import Loads, json_loads
 from menzil.ops import choosing
@@ -35,15 +36,15 @@ class Worker:
         *,
         name: str | None = None,
         concurrency: int = 100,
-        lease: float | None = None,
+        lease: Seconds | None = None,
         batch: int | None = None,
         endpoints: bool | None = None,
         channels: list[str] | None = None,
         listen: bool = True,
         prepare: bool = True,
         janitors: bool = True,
-        poll: tuple[float, float] | None = None,
-        grace: float = 10.0,
+        poll: tuple[Seconds, Seconds] | None = None,
+        grace: Seconds = 10.0,
         secret_key: str | None = None,
         loads: Loads = json_loads,
     ) -> None:
@@ -71,15 +72,15 @@ class Worker:
         self._options = Options(
             name=name,
             concurrency=concurrency,
-            lease=lease,
+            lease=in_seconds("lease", lease),
             batch=batch,
             endpoints=endpoints is not False,
             channels=channels,
             listen=listen,
             prepare=prepare,
             janitors=janitors,
-            poll=poll,
-            grace=grace,
+            poll=None if poll is None else (in_seconds("poll", poll[0]), in_seconds("poll", poll[1])),
+            grace=in_seconds("grace", grace),
             secret_key=secret_key,
             loads=loads,
         )
@@ -89,7 +90,7 @@ class Worker:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def handler(
-        self, *channels: str, concurrency: int | None = None, lease: float | None = None, transaction: bool = False
+        self, *channels: str, concurrency: int | None = None, lease: Seconds | None = None, transaction: bool = False
     ) -> Callable[[F], F]:
         """Let the decorated function handle the messages of these channels.
 
@@ -102,7 +103,7 @@ class Worker:
             taken = {name for handler in self._handlers for name in handler.channels} & set(channels)
             if taken:
                 raise UsageError(f"The channel {sorted(taken)[0]!r} already has a handler.")
-            self._handlers.append(Handler(channels, function, concurrency, lease, transaction))
+            self._handlers.append(Handler(channels, function, concurrency, in_seconds("lease", lease), transaction))
             return function
 
         return add
