@@ -11,7 +11,7 @@ from menzil.model.durations import Seconds
 
 
 class SendOptions(TypedDict, total=False):
-    """Everything a send may add to a name and a payload. Times have a time zone; durations are seconds or timedeltas."""
+    """Everything a send may add to a name and a payload. Times have a zone; durations are seconds or timedeltas."""
 
     priority: int
     delay: Seconds | None
