@@ -226,7 +226,10 @@ def place() -> Iterator[Path]:
         Embedded(Path(made) / "menzil" / "pg").start().close(wait=30)
 
 
-def test_one_line_tells_a_program_without_logging_that_the_embedded_server_is_used(place: Path) -> None:
+@pytest.mark.slow
+def test_one_line_tells_a_program_without_logging_that_the_embedded_server_is_used(
+    place: Path, db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # As in a crontab: no HOME, no directory of one's own, nothing that names a database.
     source = str(Path(__file__).resolve().parents[2] / "src")
     bare = {"PATH": os.defpath, "PYTHONPATH": source, "XDG_DATA_HOME": str(place)}
@@ -241,7 +244,13 @@ def test_one_line_tells_a_program_without_logging_that_the_embedded_server_is_us
         "no argument, MENZIL_DSN, menzil.toml or PG* variable names a database.\n"
     )
     assert runs("-c", _PROGRAM) == line
-    assert runs("-m", "menzil", "send", "billing", "2") == line
+    with Embedded(place / "menzil" / "pg"):
+        assert runs("-m", "menzil", "send", "billing", "2") == line
+        # The doctor of another database says that this one runs, and who uses it.
+        monkeypatch.setenv("MENZIL_PG_DIR", str(place / "menzil" / "pg"))
+        told = CliRunner().invoke(main, ["doctor", "--dsn", db]).output
+    assert f"An embedded PostgreSQL runs, too, in {place}/menzil/pg, used by " in told
+    assert f"(pid {os.getpid()})." in told
 
 
 def test_a_server_that_cannot_be_embedded_is_no_riddle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

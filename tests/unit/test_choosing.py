@@ -59,6 +59,12 @@ def test_a_file_that_says_something_else_is_refused_rather_than_skipped(tmp_path
     assert refused.value.hint
 
 
+def test_a_link_that_leads_nowhere_is_refused_rather_than_skipped(tmp_path: Path) -> None:
+    (tmp_path / "menzil.toml").symlink_to(tmp_path / "not mounted")
+    with pytest.raises(UsageError, match=r"menzil\.toml cannot be read"):
+        choose(None, environ={}, directory=tmp_path)
+
+
 def test_a_directory_that_cannot_be_looked_into_is_refused_rather_than_skipped(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be looked for"):
         choose(None, environ={}, directory=tmp_path / ("x" * 300))

@@ -8,6 +8,9 @@ from menzil.cli.database import Database, connect, demand, located
 from menzil.cli.dsn import dsn_option
 from menzil.cli.findings import report
 from menzil.cli.show import json_option
+from menzil.embedded.control import status as look
+from menzil.embedded.errors import EmbeddedError
+from menzil.embedded.places import data_dir
 from menzil.install import check, drift
 from menzil.model.errors import PermissionDeniedError
 from menzil.ops.dsn import Dsn
@@ -42,7 +45,21 @@ def _database(db: Database, dsn: Dsn) -> Finding:
     """Which database is looked at and why: a program that looks at another one sees nothing of what is said here."""
     at = db.conn.info
     server = at.host if at.host.startswith("/") else f"{at.host} port {at.port}"
-    return Finding("database", "ok", f"{at.dbname} on {server} as {at.user}, chosen by {dsn.chosen_by}.")
+    sentence = f"{at.dbname} on {server} as {at.user}, chosen by {dsn.chosen_by}."
+    return Finding("database", "ok", f"{sentence}{_beside(at.port)}")
+
+
+def _beside(port: int) -> str:
+    """Name the embedded server that runs beside this database: a program that nobody told of the other one uses it."""
+    try:
+        directory = data_dir()
+        found = look(directory)
+    except (EmbeddedError, OSError):
+        return ""
+    if found is None or found.port == port:
+        return ""
+    users = ", ".join(f"{user.program} (pid {user.pid})" for user in found.users) or "no program"
+    return f" An embedded PostgreSQL runs, too, in {directory}, used by {users}."
 
 
 def _schema(db: Database) -> list[Finding]:

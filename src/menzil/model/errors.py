@@ -34,6 +34,7 @@ database). A SQL function and the Python method in front of it refuse the same v
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, ClassVar
 
 from menzil.model.said import Said
@@ -240,7 +241,7 @@ def unreachable(error: psycopg.Error) -> ConnectionFailedError:
     for pattern, helps in _REFUSALS:
         found = re.search(pattern, why)
         if found:
-            hint = helps.format(*found.groups())
+            hint = helps.format(*map(shlex.quote, found.groups()))
             break
     return ConnectionFailedError(f"The server cannot be reached: {why}", sqlstate=error.sqlstate, hint=hint)
 

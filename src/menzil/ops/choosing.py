@@ -22,6 +22,8 @@ from menzil.ops.dsn import Dsn
 
 VARIABLE = "MENZIL_DSN"
 FILE = "menzil.toml"
+#: What the file may say.
+KEYS = ("dsn",)
 # The variables that name a server, a database or a user. The others (PGSSLMODE, PGPASSFILE …) only say how to
 # connect, so they alone are no reason to leave the embedded server.
 LIBPQ_VARIABLES = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE")
@@ -77,7 +79,8 @@ def _from_file(directory: Path) -> Dsn | None:
     for place in (directory, *directory.parents):
         file = place / FILE
         try:
-            there = file.is_file()
+            # A link that leads nowhere was meant to be a file: a secret that is not mounted, for one.
+            there = file.is_file() or file.is_symlink()
         except OSError as error:  # a directory this user may not enter
             hint = f"set {VARIABLE}, or start in another directory"
             raise UsageError(f"{file} cannot be looked for: {error.strerror}.", hint=hint) from error
@@ -92,10 +95,11 @@ def _read(file: Path) -> Dsn | None:
     except (OSError, ValueError) as error:
         raise UsageError(f"{file} cannot be read: {error}", hint='it may hold one line: dsn = "…"') from error
     for name in said:
-        # A misspelled dsn would lead to another database without a word.
-        if name != "dsn":
-            near = " It may mean dsn." if get_close_matches(name.lower(), ["dsn", "url", "database_url"], 1) else ""
-            raise UsageError(f"{file} has the unknown key {name}.{near}", hint='it may hold one line: dsn = "…"')
+        # A misspelled dsn would lead to another database, and no error would say so.
+        if name not in KEYS:
+            near = get_close_matches(name.lower(), KEYS, 1)
+            meant = f", did you mean {near[0]}?" if near else "."
+            raise UsageError(f"{file} has the unknown key {name}{meant}", hint='it may hold one line: dsn = "…"')
     dsn = said.get("dsn")
     if dsn is None:
         return None
