@@ -129,6 +129,8 @@ def test_a_dsn_that_is_refused_says_why_and_which_answer_it_is_but_not_what_it_h
 def test_a_dsn_knows_its_answer_in_another_process() -> None:
     there = pickle.loads(pickle.dumps(Dsn("dbname=shop", "the variable MENZIL_DSN")))
     assert explained(MenzilError("No."), there).hint == "the database was chosen by the variable MENZIL_DSN"
+    asked = explained(MenzilError("No.", hint="is it there?"), there)
+    assert asked.hint == "is it there? The database was chosen by the variable MENZIL_DSN"
 
 
 def test_every_server_that_was_tried_is_named() -> None:

@@ -84,7 +84,12 @@ def cannot_reach(error: psycopg.Error, dsn: str) -> ConnectionFailedError:
 def _named(error: E, chosen_by: str | None) -> E:
     if chosen_by is not None:
         why = f"the database was chosen by {chosen_by}"
-        error.hint = f"{error.hint}; {why}" if error.hint else why
+        if not error.hint:
+            error.hint = why
+        elif error.hint.endswith((".", "?")):
+            error.hint = f"{error.hint} {why[0].upper()}{why[1:]}"
+        else:
+            error.hint = f"{error.hint}; {why}"
     return error
 
 
