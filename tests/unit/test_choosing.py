@@ -75,7 +75,7 @@ def test_the_url_of_an_sqlalchemy_engine_is_understood(driver: str) -> None:
     url = f"postgresql+{driver}://ada:s%40crt@db.example:5433/shop?application_name=web"
     told = conninfo_to_dict(understood(url))
     assert told == conninfo_to_dict("postgresql://ada:s%40crt@db.example:5433/shop?application_name=web")
-    assert conninfo_to_dict(choose(make_url(url)) or "")["password"] == "s@crt"  # type: ignore[arg-type]  # a URL object
+    assert conninfo_to_dict(choose(make_url(url)) or "")["password"] == "s@crt"
 
 
 def test_what_only_sqlalchemy_and_asyncpg_write_into_a_url_is_understood() -> None:

@@ -22,7 +22,7 @@ from menzil.model.errors import UsageError
 from menzil.model.secrets import secret_keys
 from menzil.model.wire import Dumps, Loads, json_dumps, json_loads
 from menzil.ops.borrow import AsyncBorrowed, Borrowed, borrow, borrow_async, run_on, run_on_async
-from menzil.ops.choosing import choose, given, here
+from menzil.ops.choosing import Url, choose, given, here
 from menzil.ops.foreign import AsyncForeign, Foreign
 from menzil.ops.op import Op
 from menzil.ops.run import run, run_async
@@ -38,7 +38,7 @@ class _Client:
 
     def __init__(
         self,
-        dsn: str | None = None,
+        dsn: str | Url | None = None,
         *,
         prepare: bool = True,
         max_connections: int = 4,

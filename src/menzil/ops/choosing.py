@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Protocol
 
 from menzil.model.errors import UsageError
 from menzil.ops.dsn import Dsn
@@ -32,8 +33,14 @@ LIBPQ_VARIABLES = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PG
 NOBODY = "no argument, MENZIL_DSN, menzil.toml or PG* variable names a database"
 
 
+class Url(Protocol):
+    """A URL of SQLAlchemy, such as that of an engine."""
+
+    def render_as_string(self, hide_password: bool = True) -> str: ...
+
+
 def choose(
-    dsn: str | None,
+    dsn: str | Url | None,
     argument: str = "the argument dsn",
     *,
     environ: Mapping[str, str] | None = None,
@@ -56,12 +63,12 @@ def choose(
     return Dsn("", f"the variable{'s' if len(named) > 1 else ''} {', '.join(named)}") if named else None
 
 
-def given(dsn: str, argument: str = "the argument dsn") -> Dsn:
+def given(dsn: str | Url, argument: str = "the argument dsn") -> Dsn:
     """Return the first answer; one that was chosen before remembers by what."""
     if isinstance(dsn, Dsn):
         return dsn
-    if hasattr(dsn, "render_as_string"):  # a URL of SQLAlchemy, which hides its password in str()
-        dsn = dsn.render_as_string(hide_password=False)
+    if not isinstance(dsn, str) and hasattr(dsn, "render_as_string"):
+        dsn = dsn.render_as_string(hide_password=False)  # str() would hide it
     if not isinstance(dsn, str):
         raise UsageError(f"The DSN must be text, not {type(dsn).__name__}.", hint="give a connection string")
     return Dsn(dsn, argument if dsn.strip() else f"{argument}, which is empty, so libpq's defaults")

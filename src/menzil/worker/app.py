@@ -32,7 +32,7 @@ class Worker:
 
     def __init__(
         self,
-        dsn: str | None = None,
+        dsn: str | choosing.Url | None = None,
         *,
         name: str | None = None,
         concurrency: int = 100,
