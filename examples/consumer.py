@@ -3,8 +3,6 @@
 Runs on the database in MENZIL_DSN, or on an embedded PostgreSQL. It ends when there is nothing left to do.
 """
 
-import os
-
 import psycopg
 
 import menzil
@@ -41,7 +39,7 @@ def work(mq: menzil.Menzil) -> None:
             print(f"{names[answer.id]}: {answer.outcome}")
 
 
-with menzil.Menzil(os.environ.get("MENZIL_DSN")) as mq:
+with menzil.Menzil() as mq:
     mq.channel_set("pictures")
     mq.send_batch("pictures", [{"picture": name} for name in ("small.png", "large.png", "broken.png")])
     work(mq)

@@ -4,13 +4,12 @@ Runs on the database in MENZIL_DSN, or on an embedded PostgreSQL. It uses the as
 """
 
 import asyncio
-import os
 
 import menzil
 
 
 async def main() -> None:
-    async with menzil.AsyncMenzil(os.environ.get("MENZIL_DSN")) as mq:
+    async with menzil.AsyncMenzil() as mq:
         await mq.channel_set("exports", max_concurrency=1)
         await mq.send("exports", {"name": "catalogue", "pages": 3})
         await mq.send_batch("exports", [{"name": "logo", "pages": 1}, {"name": "poster", "pages": 1}])

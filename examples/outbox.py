@@ -3,13 +3,11 @@
 Runs on the database in MENZIL_DSN, or on an embedded PostgreSQL.
 """
 
-import os
-
 import psycopg
 
 import menzil
 
-with menzil.Menzil(os.environ.get("MENZIL_DSN")) as mq, psycopg.connect(mq.dsn) as conn:
+with menzil.Menzil() as mq, psycopg.connect(mq.dsn) as conn:
     mq.channel_set("billing")
     conn.execute("create table if not exists orders (id serial primary key, billed int default 0)")
     conn.commit()

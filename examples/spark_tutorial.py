@@ -3,7 +3,6 @@
 Runs on the database in MENZIL_DSN, or on an embedded PostgreSQL. docs/tutorials/spark.md explains it step by step.
 """
 
-import os
 import tempfile
 
 from pyspark.sql import functions as F
@@ -13,7 +12,7 @@ from menzil.spark import get_session, read
 from menzil.spark.jobs.export import export
 from menzil.spark.jobs.replay import plan_replay, replay
 
-mq = menzil.Menzil(os.environ.get("MENZIL_DSN"))
+mq = menzil.Menzil()
 mq.channel_set("parcels")
 mq.send_batch("parcels", [{"to": to, "weight": weight} for weight in range(1, 101) for to in ("Bursa", "Konya")])
 while messages := mq.dequeue(limit=100, lease=30, channels="parcels"):

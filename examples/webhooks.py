@@ -42,7 +42,7 @@ receiver = HTTPServer(("127.0.0.1", 0), Receiver)
 threading.Thread(target=receiver.serve_forever, daemon=True).start()
 logging.getLogger("menzil.worker").setLevel(logging.ERROR)  # it would warn about the first try
 
-with menzil.Menzil(os.environ.get("MENZIL_DSN")) as mq, psycopg.connect(mq.dsn) as conn:
+with menzil.Menzil() as mq, psycopg.connect(mq.dsn) as conn:
     mq.set_setting("http_allowed_networks", "127.0.0.1/32")  # addresses inside are closed unless somebody opens them
     config = {"url": f"http://127.0.0.1:{receiver.server_port}/orders", "signing": {"secret": SECRET}}
     try:

@@ -5,13 +5,12 @@ it would be started with `menzil worker worker:app`, on as many hosts as you lik
 """
 
 import logging
-import os
 
 import psycopg
 
 import menzil
 
-app = menzil.Worker(os.environ.get("MENZIL_DSN"), endpoints=False)
+app = menzil.Worker(endpoints=False)
 
 
 @app.handler("emails", concurrency=1)
@@ -37,7 +36,7 @@ def book(message: menzil.Message, conn: psycopg.Connection) -> None:
 
 if __name__ == "__main__":
     logging.getLogger("menzil.worker").setLevel("ERROR")  # it would tell us of every failure
-    with menzil.Menzil(os.environ.get("MENZIL_DSN")) as mq:
+    with menzil.Menzil() as mq:
         mq.channel_set("emails")
         mq.channel_set("orders")
         with psycopg.connect(mq.dsn) as conn:

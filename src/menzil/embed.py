@@ -1,17 +1,36 @@
-"""Joins two rooms: an embedded PostgreSQL with menzil installed in it. This is what Menzil() without a DSN uses."""
+"""Joins two rooms: an embedded PostgreSQL with menzil installed in it. This is the last of the five answers."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from menzil.embedded import Embedded
+from menzil.embedded import Embedded, EmbeddedError
 from menzil.install import migrate
+from menzil.ops.choosing import NOBODY
+from menzil.ops.dsn import Dsn
+
+#: Without a handler on purpose: where nobody has set up logging, Python shows warnings on standard error.
+LOGGER = logging.getLogger("menzil.database")
+
+_told: set[str] = set()
 
 
 @contextmanager
-def open_embedded() -> Iterator[str]:
+def open_embedded(*, migrated: bool = True) -> Iterator[Dsn]:
     """Start the embedded server, or join a running one, bring its schema up to date, and lend its DSN."""
-    with Embedded() as server:
-        migrate(server.dsn)
-        yield server.dsn
+    try:
+        server = Embedded().start()
+    except EmbeddedError as error:
+        hint = f"{error.hint}; " if error.hint else ""
+        raise EmbeddedError(error.message, hint=f"{hint}or set MENZIL_DSN: {NOBODY}") from error
+    with server:
+        if str(server.data_dir) not in _told:
+            _told.add(str(server.data_dir))
+            # A program and its worker that each get an embedded server by accident would never meet.
+            LOGGER.warning("The embedded PostgreSQL in %s is used: %s.", server.data_dir, NOBODY)
+        dsn = Dsn(server.dsn, f"nothing else: {NOBODY}, so it is the embedded PostgreSQL in {server.data_dir}")
+        if migrated:
+            migrate(dsn)
+        yield dsn

@@ -19,6 +19,7 @@ import pytest
 import menzil
 from menzil.embedded import Embedded
 from menzil.ops import sending
+from menzil.ops.choosing import LIBPQ_VARIABLES
 
 
 def eventually(found: Callable[[], object], seconds: float = 10) -> None:
@@ -578,6 +579,8 @@ def embedded_place(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="mz-", ignore_cleanup_errors=True) as place:
         Path(place).chmod(0o755)
         monkeypatch.setenv("MENZIL_PG_DIR", str(Path(place) / "pg"))
+        for name in ("MENZIL_DSN", *LIBPQ_VARIABLES):
+            monkeypatch.delenv(name, raising=False)
         yield
         Embedded().start().close(wait=30)
 

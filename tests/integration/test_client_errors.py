@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
 
@@ -235,8 +236,12 @@ def test_a_role_without_rights_is_told_so(db: str) -> None:
         conn.execute(f"create role stranger_{conn.info.dbname} login password 'x'")
         stranger = make_conninfo(db, user=f"stranger_{conn.info.dbname}", password="x")
         try:
-            with menzil.Menzil(stranger) as mq, pytest.raises(menzil.PermissionDeniedError):
+            with menzil.Menzil(stranger) as mq, pytest.raises(menzil.PermissionDeniedError) as refused:
                 mq.send("billing", 1)
+            assert "grant menzil_application (to send) or menzil_worker (to consume) to stranger_" in str(refused.value)
+            with psycopg.connect(stranger) as theirs, pytest.raises(menzil.PermissionDeniedError) as refused:
+                menzil.Menzil(stranger).dequeue(conn=theirs)
+            assert f"grant menzil_worker to stranger_{conn.info.dbname}" in str(refused.value)
         finally:
             conn.execute(f"drop role stranger_{conn.info.dbname}")
 
@@ -252,7 +257,7 @@ def test_a_server_that_is_not_there_is_named_at_once() -> None:
     assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize("dsn", ["postgresql+psycopg://me:secret@host/shop", "nonsense", "colour=red"])
+@pytest.mark.parametrize("dsn", ["postgresql+psycopg://me:secret@host/shop?colour=red", "nonsense", "colour=red"])
 def test_a_dsn_that_is_none_is_refused_without_repeating_it(dsn: str) -> None:
     with pytest.raises(menzil.UsageError) as refused:
         menzil.Menzil(dsn)
@@ -269,3 +274,32 @@ def test_a_client_whose_connections_are_all_busy_says_so(db: str) -> None:
             mq.send("billing", 1)
         pool.give_back(held)
         assert mq.send("billing", 1) > 0
+
+
+def test_a_name_that_is_almost_right_is_told_which_one_was_meant(mq: menzil.Menzil) -> None:
+    calls = (
+        lambda: mq.send("biling", 1),
+        lambda: mq.send_batch("biling", [1]),
+        lambda: mq.send_many([menzil.Send("biling", 1)]),
+        lambda: mq.dequeue(channels="biling"),
+        lambda: mq.channel_pause("biling"),
+    )
+    for call in calls:
+        with pytest.raises(menzil.UnknownNameError) as refused:
+            call()
+        assert refused.value.hint is not None
+        assert refused.value.hint.startswith("Did you mean 'billing'? ")
+    with pytest.raises(menzil.UnknownNameError) as refused:
+        mq.send("quite another", 1)
+    assert "Did you mean" not in str(refused.value)
+
+
+def test_a_worker_with_a_misspelled_handler_says_once_which_channel_may_be_meant(
+    mq: menzil.Menzil, caplog: pytest.LogCaptureFixture
+) -> None:
+    mq.channel_set("quick")
+    app = menzil.Worker(mq.dsn, endpoints=False, janitors=False)
+    app.handler("biling", "quick", "unlike")(lambda message: None)
+    asyncio.run(app.serve(once=True))
+    said = [record.getMessage() for record in caplog.records if "channel_missing" in record.getMessage()]
+    assert said == ["channel_missing channels=biling,unlike did_you_mean=billing"]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from menzil.model.errors import UsageError
+from menzil.ops.choosing import LIBPQ_VARIABLES
 from menzil.spark.source import partitions, places
 from menzil.spark.source.options import ReadOptions, number
 from menzil.spark.source.partitions import Month, Piece
@@ -101,6 +102,8 @@ def test_options_are_checked_and_the_dsn_is_in_no_text(monkeypatch: pytest.Monke
     assert "canary" not in repr(options)
     with pytest.raises(UsageError, match="numPartitions is 'many'"):
         number({"numpartitions": "many"}, "numPartitions")
-    monkeypatch.delenv("MENZIL_DSN", raising=False)
-    with pytest.raises(UsageError, match="No database was named"):
+    for name in ("MENZIL_DSN", *LIBPQ_VARIABLES):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MENZIL_PG_DIR", "/nonexistent")
+    with pytest.raises(UsageError, match="No database was named, and no embedded PostgreSQL runs"):
         ReadOptions.of({})

@@ -5,17 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.metadata import version
-from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from menzil.cli import main
-from menzil.cli.dsn import dsn_option, resolve
+from menzil.cli.dsn import dsn_option
 from menzil.cli.lazy import LazyGroup, Place
 from menzil.cli.main import COMMANDS
-from menzil.model.errors import MenzilError, UsageError
+from menzil.model.errors import MenzilError
 
 
 def failing(error: Exception) -> LazyGroup:
@@ -71,27 +70,6 @@ def test_error_without_a_hint_is_one_sentence() -> None:
 def test_unexpected_error_keeps_its_traceback() -> None:
     result = CliRunner().invoke(failing(ZeroDivisionError()), ["fail"])
     assert isinstance(result.exception, ZeroDivisionError)
-
-
-def test_the_nearest_answer_decides_which_database(tmp_path: Path) -> None:
-    below = tmp_path / "below"
-    below.mkdir()
-    (tmp_path / "menzil.toml").write_text('dsn = "from-file"\n')
-    everything = {"MENZIL_DSN": "from-variable", "PGHOST": "from-libpq"}
-    assert resolve("from-option", environ=everything, directory=below) == "from-option"
-    assert resolve(None, environ=everything, directory=below) == "from-variable"
-    assert resolve(None, environ={"PGHOST": "from-libpq"}, directory=below) == "from-file"
-    (tmp_path / "menzil.toml").write_text("")
-    assert resolve(None, environ={"PGHOST": "from-libpq"}, directory=below) == ""
-    assert resolve(None, environ={"PGSSLMODE": "require", "MENZIL_DSN": ""}, directory=below) is None
-
-
-@pytest.mark.parametrize("text", ["dsn = 5", "dsn = ", "dsn = '\x00'"])
-def test_unreadable_file_is_refused_rather_than_skipped(tmp_path: Path, text: str) -> None:
-    (tmp_path / "menzil.toml").write_text(text)
-    with pytest.raises(UsageError, match=r"menzil\.toml") as refused:
-        resolve(None, environ={}, directory=tmp_path)
-    assert refused.value.hint
 
 
 def test_dsn_option_reaches_the_command() -> None:

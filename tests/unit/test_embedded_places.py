@@ -39,6 +39,14 @@ def test_an_ordinary_user_gets_the_data_directory_of_the_desktop_rules(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_empty_home_is_not_the_root_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME", raising=False)
+    without = places._user_default()
+    monkeypatch.setenv("HOME", "")
+    assert places._user_default() == without
+    assert without.parts[1] != ".local"
+
+
 def test_two_names_of_one_directory_mean_one_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_type
 from uuid import UUID
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 def sync_types(mq: menzil.Menzil, conn: psycopg.Connection[dict[str, Any]]) -> None:
     assert_type(mq.send("billing", {"order": 42}, ordering_key="c", conn=conn), int)
+    assert_type(mq.send("billing", 1, delay=timedelta(hours=1), expires_in=7200), int)
+    assert_type(menzil.inbox(conn, "order-42", consumer="ledger"), bool)
     assert_type(mq.send_batch("billing", [1, 2], priority=3), list[int])
     assert_type(mq.send_many([menzil.Send("billing", 1), {"channel": "billing", "payload": 2}]), list[int])
     for message in mq.dequeue(limit=100, lease=30, channels=["billing"]):
@@ -34,6 +36,7 @@ def sync_types(mq: menzil.Menzil, conn: psycopg.Connection[dict[str, Any]]) -> N
         mq.complete(menzil.Lease(message.id, message.attempt))
         mq.defer(message, delay=1.5, state=b"half")
         mq.heartbeat(message, lease=30)
+        mq.heartbeat(message, lease=timedelta(minutes=1))
         assert_type(mq.fail(message, "no", retry_after=5), menzil.Settlement)
     assert_type(mq.complete_many([menzil.Lease(1, 1)]), list[menzil.LeaseOutcome])
     assert_type(mq.fail_many([(menzil.Lease(1, 1), menzil.Fail("no"))])[0].outcome, menzil.Settlement)
@@ -53,6 +56,9 @@ async def async_types(mq: menzil.AsyncMenzil, conn: psycopg.AsyncConnection[Any]
     assert_type(await mq.send("billing", b"raw", delay=3, conn=conn), int)
     assert_type(await mq.send_many([menzil.Send("billing", 1)], conn=conn), list[int])
     assert_type(await mq.dequeue(), list[menzil.Message])
+    assert_type(await menzil.inbox(conn, "order-42", consumer="ledger"), bool)
+    menzil.Worker(lease=timedelta(minutes=1)).handler("billing", lease=timedelta(minutes=2))
+    menzil.Fail("busy", retry=timedelta(minutes=5))
     assert_type(await mq.fail(menzil.Lease(1, 1), "no"), menzil.Settlement)
     assert_type(await mq.defer_many([(menzil.Lease(1, 1), menzil.Defer(state=b"x"))]), list[menzil.LeaseOutcome])
     assert_type(await mq.status(1), menzil.Status)

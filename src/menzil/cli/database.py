@@ -15,8 +15,9 @@ from psycopg.pq import TransactionStatus
 from menzil.cli.dsn import dsn_option, resolve
 from menzil.client.pool import PoolOptions
 from menzil.install import check
-from menzil.model.errors import PermissionDeniedError, RefusedError, UsageError, unreachable
+from menzil.model.errors import PermissionDeniedError, RefusedError, SchemaError, UsageError
 from menzil.ops import looking
+from menzil.ops.dsn import Dsn, cannot_reach, explained
 from menzil.ops.op import Op
 from menzil.ops.run import run
 
@@ -85,12 +86,19 @@ def on_database(command: Callable[..., T]) -> Callable[..., T]:
 
 
 @contextmanager
-def connected(dsn: str | None, *, fitting: bool = True) -> Iterator[Database]:
-    """Connect to the database, and unless `fitting` is False refuse one whose schema is not ours."""
+def connected(dsn: str | None) -> Iterator[Database]:
+    """Connect to the database, and refuse one whose schema is not ours."""
     with located(dsn, migrated=True) as found, connect(found) as conn:
-        if fitting:
-            check(conn).demand()
+        demand(conn, found)
         yield Database(conn)
+
+
+def demand(conn: psycopg.Connection[Any], dsn: str) -> None:
+    """Refuse a database whose schema is not ours, and say which answer led there."""
+    try:
+        check(conn).demand()
+    except (SchemaError, PermissionDeniedError) as error:
+        raise explained(error, dsn) from error.__cause__
 
 
 def connect(dsn: str) -> psycopg.Connection[Any]:
@@ -98,24 +106,18 @@ def connect(dsn: str) -> psycopg.Connection[Any]:
     try:
         return psycopg.connect(dsn, **PoolOptions(prepare=False, max_size=1, timeout=10).connect_kwargs(dsn))
     except psycopg.Error as error:
-        raise unreachable(error) from error
+        raise cannot_reach(error, dsn) from error
 
 
 @contextmanager
-def located(dsn: str | None, *, migrated: bool) -> Iterator[str]:
+def located(dsn: str | None, *, migrated: bool) -> Iterator[Dsn]:
     """Return the connection string to use, having started the embedded server if that is the one."""
     found = resolve(dsn)
     if found is not None:
         yield found
         return
-    # Only now: nobody who has a server needs the embedded one.
-    if migrated:
-        from menzil.embed import open_embedded
+    # Only now: a command that has a server needs no embedded one.
+    from menzil.embed import open_embedded
 
-        with open_embedded() as ours:
-            yield ours
-    else:
-        from menzil.embedded import Embedded
-
-        with Embedded() as server:
-            yield server.dsn
+    with open_embedded(migrated=migrated) as ours:
+        yield ours

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import click
 
-from menzil.cli.database import Database, connected
+from menzil.cli.database import Database, connect, demand, located
 from menzil.cli.dsn import dsn_option
 from menzil.cli.findings import report
 from menzil.cli.show import json_option
+from menzil.embedded.control import status as look
+from menzil.embedded.errors import EmbeddedError
+from menzil.embedded.places import data_dir
 from menzil.install import check, drift
 from menzil.model.errors import PermissionDeniedError
+from menzil.ops.dsn import Dsn
 from menzil.watch.doctor import examine_queue
 from menzil.watch.finding import Finding
 
@@ -26,19 +30,41 @@ def doctor(ctx: click.Context, dsn: str | None, as_json: bool) -> None:
 
     Exit codes: 0 all is well, 1 something to fix, 2 could not look.
     """
-    with connected(dsn, fitting=False) as db:
-        status = check(db.conn)
+    with located(dsn, migrated=True) as found, connect(found) as conn:
+        db, status = Database(conn), check(conn)
         if status.verdict == "missing":
-            status.demand()
+            demand(conn, found)
         if status.ok and status.newer:
             sentence = f"A later menzil migrated this database to schema {status.installed}; it still serves this one."
-            findings = [Finding("schema", "ok", sentence)]
+            schema = [Finding("schema", "ok", sentence)]
         else:
-            findings = _schema(db)
+            schema = _schema(db)
+        findings = [_database(db, found), *schema]
         if status.verdict == "ok":
             # What an older or newer schema answers is not ours to read.
             findings += examine_queue(db.run)
     ctx.exit(report(findings, as_json=as_json))
+
+
+def _database(db: Database, dsn: Dsn) -> Finding:
+    """Which database is looked at and why: a program that looks at another one sees nothing of what is said here."""
+    at = db.conn.info
+    server = at.host if at.host.startswith("/") else f"{at.host} port {at.port}"
+    sentence = f"{at.dbname} on {server} as {at.user}, chosen by {dsn.chosen_by}."
+    return Finding("database", "ok", f"{sentence}{_beside(at.port)}")
+
+
+def _beside(port: int) -> str:
+    """Name the embedded server that runs beside this database: a program that nobody told of the other one uses it."""
+    try:
+        directory = data_dir()
+        found = look(directory)
+    except (EmbeddedError, OSError):
+        return ""
+    if found is None or found.port == port:
+        return ""
+    users = ", ".join(f"{user.program} (pid {user.pid})" for user in found.users) or "no program"
+    return f" An embedded PostgreSQL runs, too, in {directory}, used by {users}."
 
 
 def _schema(db: Database) -> list[Finding]:

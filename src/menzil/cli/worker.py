@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from menzil.cli.dsn import dsn_option, resolve
+from menzil.cli.dsn import dsn_option
 from menzil.model.errors import UsageError
 from menzil.worker import Worker
 from menzil.worker.family import LIFELINE, Family
@@ -92,8 +92,8 @@ def _override(app: Worker, dsn: str | None, given: dict[str, Any]) -> None:
         raise UsageError("--channels names nothing.", hint="write --channels emails,webhooks")
     off = {name: False for name in ("listen", "prepare", "janitors", "endpoints") if given[f"no_{name}"]}
     values = {name: given[name] for name in ("concurrency", "name", "lease", "batch", "grace")}
-    # The command line decides, then the program, then the environment.
-    app.override(dsn if dsn is not None or app.dsn is not None else resolve(None), channels=names, **values, **off)
+    # The command line decides, then the program, then the environment, which the worker asks by itself.
+    app.override(dsn, channels=names, **values, **off)
 
 
 def _commands(processes: int, name: str | None) -> list[list[str]]:
@@ -126,7 +126,8 @@ def _log_to_stderr(*, verbose: bool) -> None:
     line.converter = time.gmtime
     handler = logging.StreamHandler()
     handler.setFormatter(line)
-    LOGGER.addHandler(handler)
+    for logger in (LOGGER, logging.getLogger("menzil.database")):
+        logger.addHandler(handler)
+        logger.propagate = False
     LOGGER.setLevel(logging.DEBUG if verbose else logging.INFO)
-    LOGGER.propagate = False
     logging.getLogger("psycopg").setLevel(logging.ERROR)  # of a lost connection our own line is enough

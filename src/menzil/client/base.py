@@ -15,13 +15,16 @@ from typing import Any, Self, TypeVar
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from menzil.client.borrow import AsyncBorrowed, Borrowed, borrow, borrow_async
 from menzil.client.embedded import EmbeddedServer
 from menzil.client.pool import AsyncOwnPool, OwnPool, PoolOptions
+from menzil.model.durations import Seconds, in_seconds
 from menzil.model.errors import UsageError
 from menzil.model.secrets import secret_keys
 from menzil.model.wire import Dumps, Loads, json_dumps, json_loads
+from menzil.ops.borrow import AsyncBorrowed, Borrowed, borrow, borrow_async, run_on, run_on_async
+from menzil.ops.choosing import Url, choose, given, here
 from menzil.ops.connecting import NOT_READ_COMMITTED, AsyncConn, Conn
+from menzil.ops.foreign import AsyncForeign, Foreign
 from menzil.ops.op import Op
 from menzil.ops.run import run, run_async
 
@@ -36,16 +39,18 @@ class _Client:
 
     def __init__(
         self,
-        dsn: str | None = None,
+        dsn: str | Url | None = None,
         *,
         prepare: bool = True,
         max_connections: int = 4,
-        timeout: float = 30,
+        timeout: Seconds = 30,
         loads: Loads = json_loads,
         dumps: Dumps = json_dumps,
         secret_key: str | None = None,
     ) -> None:
-        """Connect lazily to the database `dsn` names, or to an embedded PostgreSQL when there is none.
+        """Connect lazily to `dsn`, else to what MENZIL_DSN, menzil.toml or PG* name, else to the embedded PostgreSQL.
+
+        The environment is read at the first call; the search for menzil.toml begins where this client was made.
 
         prepare          False prepares no statements; found out by itself behind a PgBouncer before 1.21
         max_connections  how many calls may run at once; more of them wait
@@ -53,10 +58,10 @@ class _Client:
         loads, dumps     another JSON library, or a richer one
         secret_key       encrypts secrets of endpoints before they leave this process; MENZIL_SECRET_KEY unless given
         """
-        self._options = PoolOptions(prepare=prepare, max_size=max_connections, timeout=timeout)
-        if dsn is not None:
-            self._options.connect_kwargs(dsn)  # refuses what is not a connection string now, not at the first call
-        self._dsn = dsn
+        self._options = PoolOptions(prepare=prepare, max_size=max_connections, timeout=in_seconds("timeout", timeout))
+        # What is not a connection string is refused now, not at the first call.
+        self._dsn = None if dsn is None else given(dsn)
+        self._directory = here()  # a daemon may go elsewhere before the first call
         self._server = EmbeddedServer()
         self._loads = loads
         self._dumps = dumps
@@ -66,6 +71,11 @@ class _Client:
     def _check_open(self) -> None:
         if self._closed:
             raise UsageError("This client is closed.")
+
+    def _chosen(self) -> str | None:
+        if self._dsn is None:
+            self._dsn = choose(None, directory=self._directory)
+        return self._dsn
 
 
 class Client(_Client):
@@ -77,11 +87,12 @@ class Client(_Client):
     def dsn(self) -> str:
         """Where this client connects to; starts the embedded PostgreSQL if that is where."""
         self._check_open()
-        return self._dsn if self._dsn is not None else self._server.start()
+        chosen = self._chosen()
+        return chosen if chosen is not None else self._server.start()
 
     def _run(self, op: Op[T], conn: Borrowed | None) -> T:
         if conn is not None:
-            return run(borrow(conn), op)
+            return run_on(conn, op)
         try:
             return self._run_alone(op)
         except psycopg.errors.SerializationFailure:
@@ -92,6 +103,8 @@ class Client(_Client):
         if conn is None:
             return self._again(ops, RETRIES)
         theirs = borrow(conn)
+        if isinstance(theirs, Foreign):
+            return theirs.run_all(ops)
         if len(ops) > 1 and _commits_each_statement(theirs):
             with theirs.transaction():
                 return [run(theirs, op) for op in ops]
@@ -162,17 +175,20 @@ class AsyncClient(_Client):
     async def dsn(self) -> str:
         """Where this client connects to; starts the embedded PostgreSQL if that is where."""
         self._check_open()
-        return self._dsn if self._dsn is not None else await asyncio.to_thread(self._server.start)
+        chosen = self._chosen()
+        return chosen if chosen is not None else await asyncio.to_thread(self._server.start)
 
     async def _run(self, op: Op[T], conn: AsyncBorrowed | None) -> T:
         if conn is not None:
-            return await run_async(await borrow_async(conn), op)
+            return await run_on_async(conn, op)
         return (await self._run_all([op], None))[0]
 
     async def _run_all(self, ops: Sequence[Op[T]], conn: AsyncBorrowed | None) -> list[T]:
         """Run them all or none."""
         if conn is not None:
             theirs = await borrow_async(conn)
+            if isinstance(theirs, AsyncForeign):
+                return await theirs.run_all(ops)
             if len(ops) > 1 and _commits_each_statement(theirs):
                 async with theirs.transaction():
                     return [await run_async(theirs, op) for op in ops]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from menzil.client.base import AsyncClient, Client
-from menzil.client.borrow import AsyncBorrowed, Borrowed
+from menzil.model.durations import Seconds
 from menzil.ops import channels as ops
+from menzil.ops.borrow import AsyncBorrowed, Borrowed
 
 
 class Channels(Client):
@@ -16,7 +17,7 @@ class Channels(Client):
         *,
         max_concurrency: int | None = None,
         max_size: int | None = None,
-        release_interval: float = 0,
+        release_interval: Seconds = 0,
         release_count: int = 1,
         on_dead: str = "continue",
         conn: Borrowed | None = None,
@@ -62,7 +63,7 @@ class AsyncChannels(AsyncClient):
         *,
         max_concurrency: int | None = None,
         max_size: int | None = None,
-        release_interval: float = 0,
+        release_interval: Seconds = 0,
         release_count: int = 1,
         on_dead: str = "continue",
         conn: AsyncBorrowed | None = None,

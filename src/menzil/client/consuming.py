@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from menzil.client.base import AsyncClient, Client
-from menzil.client.borrow import AsyncBorrowed, Borrowed
+from menzil.model.durations import Seconds
 from menzil.model.message import Message
 from menzil.model.options import Leased
 from menzil.model.outcome import Defer, Fail, LeaseOutcome, Settlement
 from menzil.ops import consuming as ops
+from menzil.ops.borrow import AsyncBorrowed, Borrowed
 
 
 class Consuming(Client):
@@ -19,7 +20,7 @@ class Consuming(Client):
     def dequeue(
         self,
         limit: int = 1,
-        lease: float = 30,
+        lease: Seconds = 30,
         channels: str | Iterable[str] | None = None,
         *,
         worker: str | None = None,
@@ -38,7 +39,7 @@ class Consuming(Client):
         self,
         done: Iterable[Leased] = (),
         limit: int = 1,
-        lease: float = 30,
+        lease: Seconds = 30,
         channels: str | Iterable[str] | None = None,
         *,
         worker: str | None = None,
@@ -63,7 +64,7 @@ class Consuming(Client):
         self,
         message: Leased,
         *,
-        delay: float | None = None,
+        delay: Seconds | None = None,
         until: datetime | None = None,
         state: bytes | None = None,
         conn: Borrowed | None = None,
@@ -75,12 +76,12 @@ class Consuming(Client):
         """Put many messages back in one statement; one answer for each, in the same order."""
         return self._run(ops.defer_many(items), conn)
 
-    def heartbeat(self, message: Leased, lease: float = 30, *, conn: Borrowed | None = None) -> None:
+    def heartbeat(self, message: Leased, lease: Seconds = 30, *, conn: Borrowed | None = None) -> None:
         """Keep the lease for at least `lease` seconds from now; it is never shortened."""
         self._run(ops.heartbeat(message, lease), conn)
 
     def heartbeat_many(
-        self, messages: Iterable[Leased], lease: float = 30, *, conn: Borrowed | None = None
+        self, messages: Iterable[Leased], lease: Seconds = 30, *, conn: Borrowed | None = None
     ) -> list[LeaseOutcome]:
         """Keep many leases in one statement; one answer for each, in the same order."""
         return self._run(ops.heartbeat_many(messages, lease), conn)
@@ -90,7 +91,7 @@ class Consuming(Client):
         message: Leased,
         error: str,
         *,
-        retry_after: float | None = None,
+        retry_after: Seconds | None = None,
         permanent: bool = False,
         disable: bool = False,
         conn: Borrowed | None = None,
@@ -113,7 +114,7 @@ class AsyncConsuming(AsyncClient):
     async def dequeue(
         self,
         limit: int = 1,
-        lease: float = 30,
+        lease: Seconds = 30,
         channels: str | Iterable[str] | None = None,
         *,
         worker: str | None = None,
@@ -132,7 +133,7 @@ class AsyncConsuming(AsyncClient):
         self,
         done: Iterable[Leased] = (),
         limit: int = 1,
-        lease: float = 30,
+        lease: Seconds = 30,
         channels: str | Iterable[str] | None = None,
         *,
         worker: str | None = None,
@@ -159,7 +160,7 @@ class AsyncConsuming(AsyncClient):
         self,
         message: Leased,
         *,
-        delay: float | None = None,
+        delay: Seconds | None = None,
         until: datetime | None = None,
         state: bytes | None = None,
         conn: AsyncBorrowed | None = None,
@@ -173,12 +174,12 @@ class AsyncConsuming(AsyncClient):
         """Put many messages back in one statement; one answer for each, in the same order."""
         return await self._run(ops.defer_many(items), conn)
 
-    async def heartbeat(self, message: Leased, lease: float = 30, *, conn: AsyncBorrowed | None = None) -> None:
+    async def heartbeat(self, message: Leased, lease: Seconds = 30, *, conn: AsyncBorrowed | None = None) -> None:
         """Keep the lease for at least `lease` seconds from now; it is never shortened."""
         await self._run(ops.heartbeat(message, lease), conn)
 
     async def heartbeat_many(
-        self, messages: Iterable[Leased], lease: float = 30, *, conn: AsyncBorrowed | None = None
+        self, messages: Iterable[Leased], lease: Seconds = 30, *, conn: AsyncBorrowed | None = None
     ) -> list[LeaseOutcome]:
         """Keep many leases in one statement; one answer for each, in the same order."""
         return await self._run(ops.heartbeat_many(messages, lease), conn)
@@ -188,7 +189,7 @@ class AsyncConsuming(AsyncClient):
         message: Leased,
         error: str,
         *,
-        retry_after: float | None = None,
+        retry_after: Seconds | None = None,
         permanent: bool = False,
         disable: bool = False,
         conn: AsyncBorrowed | None = None,

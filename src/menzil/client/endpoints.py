@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from menzil.client.base import AsyncClient, Client
-from menzil.client.borrow import AsyncBorrowed, Borrowed
 from menzil.model.secrets import encrypt_config
 from menzil.ops import endpoints as ops
+from menzil.ops.borrow import AsyncBorrowed, Borrowed
 
 
 class Endpoints(Client):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from menzil.client.base import AsyncClient, Client
-from menzil.client.borrow import AsyncBorrowed, Borrowed
 from menzil.ops import history as ops
 from menzil.ops import sweeping
+from menzil.ops.borrow import AsyncBorrowed, Borrowed
 from menzil.ops.records import Record
 
 

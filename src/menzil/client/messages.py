@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from menzil.client.base import AsyncClient, Client
-from menzil.client.borrow import AsyncBorrowed, Borrowed
 from menzil.model.message import Message
 from menzil.model.status import Status
 from menzil.ops import messages as ops
+from menzil.ops.borrow import AsyncBorrowed, Borrowed
 
 
 class Messages(Client):

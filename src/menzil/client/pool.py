@@ -97,7 +97,7 @@ class OwnPool:
             if self._pool is None:
                 with connecting.connect(self._dsn, self._kwargs) as conn:
                     connecting.configure(conn)
-                    self.read_committed = connecting.handshake(conn, "client")
+                    self.read_committed = connecting.handshake(conn, "client", self._dsn)
                 kwargs = self._options.pool_kwargs(self._dsn)
                 self._pool = ConnectionPool(configure=self._configure, check=_still_there, **kwargs)
                 self._pool.open()
@@ -152,7 +152,7 @@ class AsyncOwnPool:
             if self._pool is None:
                 async with await connecting.connect_async(self._dsn, self._kwargs) as conn:
                     await connecting.configure_async(conn)
-                    self.read_committed = await connecting.handshake_async(conn, "client")
+                    self.read_committed = await connecting.handshake_async(conn, "client", self._dsn)
                 kwargs = self._options.pool_kwargs(self._dsn)
                 pool: AsyncConnectionPool[AsyncConn] = AsyncConnectionPool(
                     configure=self._configure, check=_still_there_async, **kwargs

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any, Unpack
 
 from menzil.client.base import AsyncClient, Client
-from menzil.client.borrow import AsyncBorrowed, Borrowed
 from menzil.model.options import ScheduleOptions
 from menzil.ops import schedules as ops
+from menzil.ops.borrow import AsyncBorrowed, Borrowed
 
 
 class Schedules(Client):

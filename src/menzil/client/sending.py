@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Unpack
 
 from menzil.client.base import AsyncClient, Client
-from menzil.client.borrow import AsyncBorrowed, Borrowed
 from menzil.model.options import Send, SendOptions
 from menzil.ops import sending as ops
+from menzil.ops.borrow import AsyncBorrowed, Borrowed
 
 
 class Sending(Client):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from menzil.client.base import AsyncClient, Client
-from menzil.client.borrow import AsyncBorrowed, Borrowed
 from menzil.ops import upkeep as ops
+from menzil.ops.borrow import AsyncBorrowed, Borrowed
 
 
 class Upkeep(Client):

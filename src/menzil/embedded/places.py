@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import stat
 from pathlib import Path
 
@@ -117,9 +118,11 @@ def _user_default() -> Path:
     base = Path(os.environ.get("XDG_DATA_HOME") or "")
     if not base.is_absolute():  # the specification says to ignore a relative one
         try:
-            base = Path.home() / ".local" / "share"
-        except RuntimeError as error:
+            # An empty HOME, as some schedulers of jobs set it, would mean the root directory.
+            home = Path.home() if os.environ.get("HOME", "?") else Path(pwd.getpwuid(os.geteuid()).pw_dir)
+        except (RuntimeError, KeyError) as error:
             raise EmbeddedError("This user has no home directory.", hint=HINT) from error
+        base = home / ".local" / "share"
     return Path(os.path.realpath(base)) / "menzil" / "pg"
 
 

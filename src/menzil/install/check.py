@@ -95,7 +95,7 @@ def check(conn: psycopg.Connection[Any], *, root: Path | None = None, known: int
     if row.installed and not (row.may_call or row.may_read):
         raise PermissionDeniedError(
             f"Role {row.who} may not use menzil in database {row.database}.",
-            hint="let an administrator grant it one of the menzil roles",
+            hint=f"let an administrator run: grant menzil_application to {row.who} (or another of the menzil roles)",
         )
     compatible_from, installed = _window(conn, row) if row.installed else (0, 0)
     return Status(row.database, installed, latest_version(root) if known is None else known, compatible_from)

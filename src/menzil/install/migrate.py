@@ -25,7 +25,8 @@ from menzil.install.errors import explain
 from menzil.install.state import State, demand_characters, demand_continuable, read, version_of_dump
 from menzil.install.step import Pace, Progress, execute, execute_file, run_step
 from menzil.install.tree import Migration, Tree, load
-from menzil.model.errors import PermissionDeniedError, UsageError, unreachable
+from menzil.model.errors import PermissionDeniedError, UsageError
+from menzil.ops.dsn import cannot_reach, understood
 
 CODE = "applying functions, views and roles"
 T = TypeVar("T")
@@ -266,9 +267,9 @@ def _connected(database: str | psycopg.Connection[Any]) -> Iterator[psycopg.Conn
         return
     try:
         conn = psycopg.connect(
-            database, autocommit=True, client_encoding="utf8", fallback_application_name="menzil migrate"
+            understood(database), autocommit=True, client_encoding="utf8", fallback_application_name="menzil migrate"
         )
     except psycopg.Error as error:
-        raise unreachable(error) from error
+        raise cannot_reach(error, database) from error
     with conn:
         yield conn

@@ -35,7 +35,11 @@ database). A SQL function and the Python method in front of it refuse the same v
 
 from __future__ import annotations
 
+import re
+import shlex
 from typing import TYPE_CHECKING, ClassVar
+
+from menzil.model.said import Said
 
 if TYPE_CHECKING:
     import psycopg
@@ -228,13 +232,37 @@ def read_only() -> RefusedError:
     return RefusedError("This connection is read-only.", sqlstate=READ_ONLY, hint=hint)
 
 
+#: What the server says when it refuses a connection, and what helps. A server may say it in another language.
+_REFUSALS = (
+    (r'database "(.+)" does not exist', "run `createdb {0}`, then `menzil migrate`"),
+    (r'role "(.+)" does not exist', "run `createuser {0}`, or name another user"),
+    (r'permission denied for database "(.+)"', "let an administrator run: grant connect on database {0} to this role"),
+    (r"password authentication failed|no password supplied", "give the password in the DSN, PGPASSWORD or ~/.pgpass"),
+    (r"no pg_hba.conf entry", "let an administrator allow this host, user and database in pg_hba.conf"),
+    (
+        r"too many clients|connection slots|too many connections",
+        "a worker needs five connections: raise the limit of the role, the database or the server, or use a pooler",
+    ),
+    (r"session is (?:not )?read-only|is (?:not )?in hot standby", "no server is what target_session_attrs asks for"),
+)  # fmt: skip
+
+
 def unreachable(error: psycopg.Error) -> ConnectionFailedError:
     """Return what to raise, ``from`` the original, when a connection could not be opened."""
-    why = str(error).strip().splitlines()[0].removeprefix("connection failed: ").removeprefix("connection is bad: ")
+    lines = str(error).strip().splitlines()
+    # With several servers psycopg tells of each of them, in a list after the last one.
+    each = [line.partition(": connection ")[2] or line for line in lines if line.startswith("- host: ")]
+    why = "; ".join(dict.fromkeys(_PREFIX.sub("", line) for line in each or lines[:1]))
     hint = "is it running, and is the DSN right?"
-    if "too many connections" in why or "connection slots" in why:
-        hint = "a worker needs five connections: raise the limit of the role, the database or the server"
+    for pattern, helps in _REFUSALS:
+        found = re.search(pattern, why)
+        if found:
+            hint = helps.format(*map(shlex.quote, found.groups()))
+            break
     return ConnectionFailedError(f"The server cannot be reached: {why}", sqlstate=error.sqlstate, hint=hint)
+
+
+_PREFIX = re.compile(r"^(?:connection )?(?:failed|is bad): ")
 
 
 def translate(error: psycopg.Error) -> MenzilError | None:
@@ -242,15 +270,16 @@ def translate(error: psycopg.Error) -> MenzilError | None:
 
     Keeps the sentence and the hint of the server. The caller raises it ``from`` the original.
     """
-    import psycopg  # whoever has one of its errors has read it
+    return translate_said(Said.by(error))
 
-    state, said = error.sqlstate, error.diag
-    sentence = said.message_primary or str(error).strip() or type(error).__name__
-    hint = said.message_hint
+
+def translate_said(said: Said) -> MenzilError | None:
+    """The same for the words of an error that came through any driver."""
+    state, sentence, hint = said.sqlstate, said.sentence, said.hint
     if state is None:
-        if isinstance(error, psycopg.OperationalError):
+        if said.kind == "operational":
             return ConnectionFailedError(sentence, hint=hint)
-        return InvalidValueError(sentence, hint=hint) if isinstance(error, psycopg.DataError) else None
+        return InvalidValueError(sentence, hint=hint) if said.kind == "data" else None
     if state in _UNDEFINED:
         # The server's hint, if any, is about type casts: of no help to somebody who forgot to migrate.
         ours = "menzil." in sentence or '"menzil"' in sentence
@@ -261,7 +290,7 @@ def translate(error: psycopg.Error) -> MenzilError | None:
         return read_only()
     if state.startswith("08") or state in ENDED:
         return ConnectionFailedError(sentence, sqlstate=state, hint=hint)
-    if "PL/pgSQL" in (said.context or "") and said.source_function != "exec_stmt_raise":
+    if "PL/pgSQL" in (said.context or "") and said.function != "exec_stmt_raise":
         # Not raised on purpose: something broke inside a function, and calling it a refusal would hide that.
         return None
     kind = BY_SQLSTATE.get(state)

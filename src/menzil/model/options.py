@@ -7,14 +7,16 @@ from datetime import datetime
 from typing import Any, Protocol, TypedDict
 from uuid import UUID
 
+from menzil.model.durations import Seconds
+
 
 class SendOptions(TypedDict, total=False):
-    """Everything a send may add to a name and a payload. Times carry a time zone; durations are seconds."""
+    """Everything a send may add to a name and a payload. Times have a zone; durations are seconds or timedeltas."""
 
     priority: int
-    delay: float | None
+    delay: Seconds | None
     scheduled_at: datetime | None
-    expires_in: float | None
+    expires_in: Seconds | None
     expires_at: datetime | None
     ordering_key: str | None
     idempotency_key: str | None
@@ -29,7 +31,7 @@ class ScheduleOptions(TypedDict, total=False):
     time_zone: str
     priority: int
     ordering_key: str | None
-    expires_after: float | None
+    expires_after: Seconds | None
     headers: dict[str, str] | None
     metadata: dict[str, Any] | None
 
@@ -41,9 +43,9 @@ class Send:
     channel: str
     payload: Any
     priority: int = 0
-    delay: float | None = None
+    delay: Seconds | None = None
     scheduled_at: datetime | None = None
-    expires_in: float | None = None
+    expires_in: Seconds | None = None
     expires_at: datetime | None = None
     ordering_key: str | None = None
     idempotency_key: str | None = None

@@ -7,6 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from menzil.model.durations import Seconds
+
 #: What the other side answered, for people to read: status, duration_ms, body, headers.
 Response: TypeAlias = dict[str, Any]
 
@@ -25,7 +27,7 @@ class Defer:
     `state` is what the next try finds in `message.state`; None keeps what is there.
     """
 
-    seconds: float | None = None
+    seconds: Seconds | None = None
     until: datetime | None = None
     state: bytes | None = None
 
@@ -34,15 +36,15 @@ class Defer:
 class Fail:
     """It went wrong.
 
-    `retry` True leaves the delay to the retry policy, a number is the delay in seconds, False gives up now and makes
-    the message a dead letter. `disable` says that the destination is gone: it gives up, and an endpoint whose config
-    has auto_disable_on_gone takes no more messages. `rest` says that the endpoint asks to be left alone for the seconds
-    of `retry`, with all its messages; None leaves it to the reason, where "HTTP 429" and "HTTP 503" ask for that. The
-    message then waits for the longer of these seconds and the delay of the retry policy.
+    `retry` True leaves the delay to the retry policy, a number of seconds or a timedelta is the delay, False gives up
+    now and makes the message a dead letter. `disable` says that the destination is gone: it gives up, and an endpoint
+    whose config has auto_disable_on_gone takes no more messages. `rest` says that the endpoint asks to be left alone
+    for the seconds of `retry`, with all its messages; None leaves it to the reason, where "HTTP 429" and "HTTP 503" ask
+    for that. The message then waits for the longer of these seconds and the delay of the retry policy.
     """
 
     reason: str
-    retry: bool | float = True
+    retry: bool | Seconds = True
     disable: bool = False
     response: Response | None = None
     rest: bool | None = None

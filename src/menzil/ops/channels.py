@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from menzil.model.durations import Seconds
 from menzil.ops import op, values
 from menzil.ops.op import Op
 
@@ -16,7 +17,7 @@ def channel_set(
     *,
     max_concurrency: int | None = None,
     max_size: int | None = None,
-    release_interval: float = 0,
+    release_interval: Seconds = 0,
     release_count: int = 1,
     on_dead: str = "continue",
 ) -> Op[None]:

@@ -8,10 +8,18 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from menzil.model.errors import SchemaMissingError, SchemaTooNewError, SchemaTooOldError, UsageError, unreachable
+from menzil.model.errors import (
+    MenzilError,
+    PermissionDeniedError,
+    SchemaMissingError,
+    SchemaTooNewError,
+    SchemaTooOldError,
+)
 from menzil.model.version import SCHEMA_VERSION_KNOWN
 from menzil.ops import upkeep
-from menzil.ops.run import read_plainly, run, run_async
+from menzil.ops.dsn import cannot_reach, explained, understood
+from menzil.ops.loading import read_plainly
+from menzil.ops.run import run, run_async
 
 Conn = psycopg.Connection[Any]
 AsyncConn = psycopg.AsyncConnection[Any]
@@ -27,12 +35,7 @@ _ALWAYS = {"client_encoding": "utf8", "autocommit": True}
 
 def options(dsn: str, *, prepare: bool, **added: Any) -> dict[str, Any]:
     """Return what to connect with besides the DSN; what the DSN says itself stays, but for the encoding."""
-    try:
-        given = conninfo_to_dict(dsn)
-    except psycopg.Error:
-        # The original error repeats the DSN, and with it the password.
-        hint = 'write it like "postgresql://user@host/database"'
-        raise UsageError("The DSN is not a connection string PostgreSQL understands.", hint=hint) from None
+    given = conninfo_to_dict(understood(dsn))
     own = {name: value for name, value in (_ADDED | added).items() if name not in given}
     return own | _ALWAYS | {"prepare_threshold": 5 if prepare else None}
 
@@ -42,7 +45,7 @@ def connect(dsn: str, given: Mapping[str, Any]) -> Conn:
     try:
         return psycopg.connect(dsn, **given)
     except psycopg.Error as error:
-        raise unreachable(error) from error
+        raise cannot_reach(error, dsn) from error
 
 
 async def connect_async(dsn: str, given: Mapping[str, Any]) -> AsyncConn:
@@ -50,7 +53,7 @@ async def connect_async(dsn: str, given: Mapping[str, Any]) -> AsyncConn:
     try:
         return await psycopg.AsyncConnection.connect(dsn, **given)
     except psycopg.Error as error:
-        raise unreachable(error) from error
+        raise cannot_reach(error, dsn) from error
 
 
 def configure(conn: Conn) -> None:
@@ -65,28 +68,30 @@ async def configure_async(conn: AsyncConn) -> None:
     await conn.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
 
 
-def handshake(conn: Conn, who: str) -> bool:
+def handshake(conn: Conn, who: str, dsn: str) -> bool:
     """Refuse a schema that this client or worker does not fit; tell whether a lone statement is READ COMMITTED."""
     try:
-        answer = run(conn, upkeep.handshake(), own=True)
-    except SchemaMissingError:
         try:
+            return _fits(run(conn, upkeep.handshake(), own=True), who)
+        except SchemaMissingError:
             raise _too_old(run(conn, upkeep.schema_version(), own=True), who) from None
-        except SchemaMissingError as error:
-            raise _missing(conn, error) from error
-    return _fits(answer, who)
+    except SchemaMissingError as error:
+        raise explained(_missing(conn, error), dsn) from error
+    except MenzilError as error:
+        raise explained(_granted(conn, error, who), dsn) from error.__cause__
 
 
-async def handshake_async(conn: AsyncConn, who: str) -> bool:
+async def handshake_async(conn: AsyncConn, who: str, dsn: str) -> bool:
     """The same on an async one."""
     try:
-        answer = await run_async(conn, upkeep.handshake(), own=True)
-    except SchemaMissingError:
         try:
+            return _fits(await run_async(conn, upkeep.handshake(), own=True), who)
+        except SchemaMissingError:
             raise _too_old(await run_async(conn, upkeep.schema_version(), own=True), who) from None
-        except SchemaMissingError as error:
-            raise _missing(conn, error) from error
-    return _fits(answer, who)
+    except SchemaMissingError as error:
+        raise explained(_missing(conn, error), dsn) from error
+    except MenzilError as error:
+        raise explained(_granted(conn, error, who), dsn) from error.__cause__
 
 
 def _missing(conn: Conn | AsyncConn, error: SchemaMissingError) -> SchemaMissingError:
@@ -95,6 +100,14 @@ def _missing(conn: Conn | AsyncConn, error: SchemaMissingError) -> SchemaMissing
 
 def _too_old(installed: int, who: str) -> SchemaTooOldError:
     return SchemaTooOldError(f"The database has schema {installed}; this {who} needs {SCHEMA_VERSION_KNOWN}.")
+
+
+def _granted(conn: Conn | AsyncConn, error: MenzilError, who: str) -> MenzilError:
+    # The handshake asks for the version, which is granted with every role: the hint names what this caller is about.
+    if isinstance(error, PermissionDeniedError):
+        role = "menzil_worker" if who == "worker" else "menzil_application (to send) or menzil_worker (to consume)"
+        error.hint = f"let an administrator run: grant {role} to {conn.info.user}"
+    return error
 
 
 def _fits(answer: upkeep.Handshake, who: str) -> bool:

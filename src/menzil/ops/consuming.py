@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
+from menzil.model.durations import Seconds
 from menzil.model.errors import UsageError
 from menzil.model.message import Message
 from menzil.model.options import Leased
@@ -53,7 +54,7 @@ from menzil.message_fail(%s::bigint[], %s::bigint[], %s::text[], %s::interval[],
 
 def dequeue(
     limit: int = 1,
-    lease: float = 30,
+    lease: Seconds = 30,
     channels: str | Iterable[str] | None = None,
     worker: str | None = None,
     *,
@@ -69,7 +70,7 @@ def dequeue(
 def following(
     done: Iterable[Leased],
     limit: int = 1,
-    lease: float = 30,
+    lease: Seconds = 30,
     channels: str | Iterable[str] | None = None,
     worker: str | None = None,
     *,
@@ -83,7 +84,7 @@ def following(
 
 
 def _wish(
-    limit: int, lease: float, channels: str | Iterable[str] | None, worker: str | None, endpoints: bool
+    limit: int, lease: Seconds, channels: str | Iterable[str] | None, worker: str | None, endpoints: bool
 ) -> tuple[str | None, ...]:
     if isinstance(channels, str):
         channels = [channels]
@@ -120,7 +121,7 @@ def complete_many(leases: Iterable[Leased], responses: Sequence[Response | None]
 
 
 def defer(
-    lease: Leased, *, delay: float | None = None, until: datetime | None = None, state: bytes | None = None
+    lease: Leased, *, delay: Seconds | None = None, until: datetime | None = None, state: bytes | None = None
 ) -> Op[None]:
     """menzil.message_defer."""
     values.either("delay", "until", delay, until)
@@ -146,12 +147,12 @@ def defer_many(items: Iterable[tuple[Leased, Defer]]) -> Op[list[LeaseOutcome]]:
     return Op(_DEFER_MANY, (*_tokens(leases), *params), _outcomes(leases))
 
 
-def heartbeat(lease: Leased, seconds: float = 30) -> Op[None]:
+def heartbeat(lease: Leased, seconds: Seconds = 30) -> Op[None]:
     """menzil.message_heartbeat."""
     return Op(_HEARTBEAT, (*_token(lease), values.milliseconds("lease", seconds)), op.nothing)
 
 
-def heartbeat_many(leases: Iterable[Leased], seconds: float = 30) -> Op[list[LeaseOutcome]]:
+def heartbeat_many(leases: Iterable[Leased], seconds: Seconds = 30) -> Op[list[LeaseOutcome]]:
     """menzil.message_heartbeat, on arrays."""
     leases = list(leases)
     params = (*_tokens(leases), values.milliseconds("lease", seconds), _batches(leases))
@@ -159,7 +160,7 @@ def heartbeat_many(leases: Iterable[Leased], seconds: float = 30) -> Op[list[Lea
 
 
 def fail(
-    lease: Leased, error: str, *, retry_after: float | None = None, permanent: bool = False, disable: bool = False
+    lease: Leased, error: str, *, retry_after: Seconds | None = None, permanent: bool = False, disable: bool = False
 ) -> Op[Settlement]:
     """menzil.message_fail."""
     reason = _reason(error, permanent=permanent, disable=disable)

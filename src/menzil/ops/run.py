@@ -9,56 +9,16 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.abc import AdaptContext, Buffer
-from psycopg.adapt import Loader
-from psycopg.pq import Format
 from psycopg.rows import tuple_row
-from psycopg.types import array, numeric, string
-from psycopg.types import bool as boolean
 
-from menzil.model.errors import InvalidValueError, UsageError, translate
+from menzil.model.errors import InvalidValueError, PermissionDeniedError, UsageError, translate
 from menzil.ops.direct import direct
+from menzil.ops.grants import grant_for
+from menzil.ops.loading import read_plainly_from
 from menzil.ops.op import Op, Rows
 from menzil.ops.preparing import LOST
 
 T = TypeVar("T")
-
-# jsonb, uuid and timestamptz (and their like) stay bytes: menzil.model.wire decodes them when they are looked at.
-_LOADERS = (
-    ("bool", boolean.BoolBinaryLoader),
-    ("bytea", string.ByteaBinaryLoader),
-    ("int4", numeric.Int4BinaryLoader),
-    ("int8", numeric.Int8BinaryLoader),
-    ("text", string.TextBinaryLoader),
-    ("jsonb", string.ByteaBinaryLoader),
-    ("timestamptz", string.ByteaBinaryLoader),
-    ("uuid", string.ByteaBinaryLoader),
-)
-_ARRAY_OF_INT8 = psycopg.adapters.types["int8"].array_oid
-
-
-class _JsonInUtf8(Loader):
-    """jsonb from a connection that speaks another encoding: what decodes it later expects UTF-8."""
-
-    format = Format.BINARY
-
-    def load(self, data: Buffer) -> bytes:
-        assert self.connection is not None
-        return bytes(data).decode(self.connection.info.encoding).encode()
-
-
-def _read_plainly_from(conn: psycopg.Connection[Any] | psycopg.AsyncConnection[Any], cursor: AdaptContext) -> None:
-    """Set up a cursor on somebody else's connection."""
-    read_plainly(cursor)
-    if conn.info.encoding not in ("utf-8", "ascii"):
-        cursor.adapters.register_loader("jsonb", _JsonInUtf8)
-
-
-def read_plainly(context: AdaptContext) -> None:
-    """Set up how answers are read. On a connection of our own, once; on somebody else's, on each cursor."""
-    for name, loader in _LOADERS:
-        context.adapters.register_loader(name, loader)
-    context.adapters.register_loader(_ARRAY_OF_INT8, array.ArrayBinaryLoader)
 
 
 def run(conn: psycopg.Connection[Any], op: Op[T], *, own: bool = False) -> T:
@@ -67,7 +27,7 @@ def run(conn: psycopg.Connection[Any], op: Op[T], *, own: bool = False) -> T:
         short = direct(conn) if own else None
         rows = short.ask(op) if short else _ask(conn, op, own)
     except (psycopg.Error, UnicodeEncodeError) as error:
-        _raise_in_our_words(error, own)
+        _raise_in_our_words(error, op, conn, own)
         raise
     return op.read(rows)
 
@@ -75,7 +35,7 @@ def run(conn: psycopg.Connection[Any], op: Op[T], *, own: bool = False) -> T:
 def _ask(conn: psycopg.Connection[Any], op: Op[Any], own: bool) -> Rows:
     with psycopg.Cursor(conn, row_factory=tuple_row) as cursor:
         if not own:
-            _read_plainly_from(conn, cursor)
+            read_plainly_from(conn, cursor)
         return cursor.execute(op.text, op.params, binary=True).fetchall()
 
 
@@ -84,16 +44,21 @@ async def run_async(conn: psycopg.AsyncConnection[Any], op: Op[T], *, own: bool 
     try:
         async with psycopg.AsyncCursor(conn, row_factory=tuple_row) as cursor:
             if not own:
-                _read_plainly_from(conn, cursor)
+                read_plainly_from(conn, cursor)
             await cursor.execute(op.text, op.params, binary=True)
             rows = await cursor.fetchall()
     except (psycopg.Error, UnicodeEncodeError) as error:
-        _raise_in_our_words(error, own)
+        _raise_in_our_words(error, op, conn, own)
         raise
     return op.read(rows)
 
 
-def _raise_in_our_words(error: psycopg.Error | UnicodeEncodeError, own: bool) -> None:
+def _raise_in_our_words(
+    error: psycopg.Error | UnicodeEncodeError,
+    op: Op[Any],
+    conn: psycopg.Connection[Any] | psycopg.AsyncConnection[Any],
+    own: bool,
+) -> None:
     """Raise what we call it; nothing happens when we have no word for it."""
     if isinstance(error, UnicodeEncodeError):
         character = error.object[error.start : error.end]
@@ -103,5 +68,7 @@ def _raise_in_our_words(error: psycopg.Error | UnicodeEncodeError, own: bool) ->
         hint = "behind a PgBouncer before 1.21, connect with prepare_threshold=None"
         raise UsageError(sentence, sqlstate=error.sqlstate, hint=hint) from error
     ours = translate(error)
+    if isinstance(ours, PermissionDeniedError) and ours.hint == PermissionDeniedError.default_hint:
+        ours.hint = grant_for(op.text, None if conn.closed else conn.info.user) or ours.hint
     if ours is not None:
         raise ours from error

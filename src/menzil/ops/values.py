@@ -10,7 +10,7 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -61,9 +61,11 @@ def optional_integer(what: str, value: object) -> str | None:
 def _seconds(what: str, value: object) -> float:
     if value is None:
         raise MissingValueError(f"The {what} is missing.")
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
     if not isinstance(value, int | float) or isinstance(value, bool):
-        hint = "give it .total_seconds()" if hasattr(value, "total_seconds") else "give an int or a float"
-        raise InvalidValueError(f"The {what} must be a number of seconds, not {type(value).__name__}.", hint=hint)
+        sentence = f"The {what} must be a number of seconds or a timedelta, not {type(value).__name__}."
+        raise InvalidValueError(sentence, hint="give an int, a float or a datetime.timedelta")
     if not math.isfinite(value) or value < 0:
         raise InvalidValueError(f"The {what} must be zero or more seconds, not {value}.")
     return float(value)

@@ -81,6 +81,12 @@ def channels_there(names: Sequence[str]) -> Op[set[str]]:
     return Op(text, (values.array(names),), lambda rows: {name for (name,) in rows})
 
 
+def channel_names(limit: int = 1000) -> Op[list[str]]:
+    """Names of channels, for a guess at what a misspelled one was meant to be."""
+    text = "select name from menzil.channels order by name limit %s::integer"
+    return Op(text, (values.integer("limit", limit),), lambda rows: [name for (name,) in rows])
+
+
 def hello(
     worker: str, *, host: str, pid: int, version: str, channels: Sequence[str] | None, concurrency: int
 ) -> Op[None]:

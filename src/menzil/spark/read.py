@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from menzil.model.errors import UsageError
+from menzil.spark.database import for_driver
 from menzil.spark.source.relations import RELATIONS, relation
 
 if TYPE_CHECKING:
@@ -30,15 +30,13 @@ def read(
 ) -> DataFrame:
     """The relation as a DataFrame. Driver; nothing is read yet.
 
+    Without a dsn the database is the next of the five answers: MENZIL_DSN, menzil.toml, PG*, the embedded PostgreSQL.
     `where` is a Spark SQL condition and may use columns that are not in `columns`. Other options are the source's:
     numPartitions, snapshot, batchBytes, and of the archive endedFrom, the least transaction id of ends.
     """
-    dsn = dsn or os.environ.get("MENZIL_DSN")
-    if not dsn:
-        raise UsageError("No database was named.", hint="give a dsn, or set MENZIL_DSN")
-    found = relation(table)
+    found, chosen = relation(table), for_driver(dsn)
     ensure_source(spark)
-    reader = spark.read.format("menzil").option("dsn", dsn).option("table", table)
+    reader = spark.read.format("menzil").option("dsn", str(chosen)).option("table", table)
     for name, value in options.items():
         reader = reader.option(name, str(value))
     if columns is None:

@@ -1,4 +1,4 @@
-"""How PostgreSQL treats the queue: dead rows, broken indexes, characters it cannot store, parameters that nothing reads."""
+"""How PostgreSQL treats the queue: dead rows, broken indexes, characters it cannot store, unread parameters."""
 
 from __future__ import annotations
 

@@ -61,6 +61,6 @@ class Address:
         """Refuse a database this worker does not fit."""
         conn = await self.connect("start")
         try:
-            self.read_committed = await connecting.handshake_async(conn, "worker")
+            self.read_committed = await connecting.handshake_async(conn, "worker", self.dsn)
         finally:
             await conn.close()

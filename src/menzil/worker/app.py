@@ -12,9 +12,10 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any, TypeVar
 
+from menzil.model.durations import Seconds, in_seconds
 from menzil.model.errors import UsageError
 from menzil.model.wire import Loads, json_loads
-from menzil.worker.address import Address
+from menzil.ops import choosing
 from menzil.worker.handler import Function, Handler
 from menzil.worker.log import LOGGER
 from menzil.worker.options import Options
@@ -31,23 +32,25 @@ class Worker:
 
     def __init__(
         self,
-        dsn: str | None = None,
+        dsn: str | choosing.Url | None = None,
         *,
         name: str | None = None,
         concurrency: int = 100,
-        lease: float | None = None,
+        lease: Seconds | None = None,
         batch: int | None = None,
         endpoints: bool | None = None,
         channels: list[str] | None = None,
         listen: bool = True,
         prepare: bool = True,
         janitors: bool = True,
-        poll: tuple[float, float] | None = None,
-        grace: float = 10.0,
+        poll: tuple[Seconds, Seconds] | None = None,
+        grace: Seconds = 10.0,
         secret_key: str | None = None,
         loads: Loads = json_loads,
     ) -> None:
-        """Describe a worker for the database `dsn` names, or an embedded PostgreSQL when there is none.
+        """Describe a worker for `dsn`, else for what MENZIL_DSN, menzil.toml or PG* name, else the embedded PostgreSQL.
+
+        The environment is read when it runs; the search for menzil.toml begins where this worker was made.
 
         name         unique among workers; made from host and process unless given
         concurrency  deliveries at once: of endpoints, and as many of handlers without a concurrency of their own
@@ -63,31 +66,31 @@ class Worker:
         secret_key   decrypts secrets of endpoints; MENZIL_SECRET_KEY unless given
         loads        another JSON library
         """
-        self._dsn = dsn
+        # What is not a connection string is refused now, not when it runs.
+        self._dsn = None if dsn is None else choosing.given(dsn, "the argument dsn of Worker()")
+        self._directory = choosing.here()
         self._options = Options(
             name=name,
             concurrency=concurrency,
-            lease=lease,
+            lease=in_seconds("lease", lease),
             batch=batch,
             endpoints=endpoints is not False,
             channels=channels,
             listen=listen,
             prepare=prepare,
             janitors=janitors,
-            poll=poll,
-            grace=grace,
+            poll=None if poll is None else (in_seconds("poll", poll[0]), in_seconds("poll", poll[1])),
+            grace=in_seconds("grace", grace),
             secret_key=secret_key,
             loads=loads,
         )
         self._options.check()
-        if dsn is not None:
-            Address(dsn).options("check")  # refuses what is not a connection string now, not when it runs
         self._handlers: list[Handler] = []
         self._shift: Shift | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def handler(
-        self, *channels: str, concurrency: int | None = None, lease: float | None = None, transaction: bool = False
+        self, *channels: str, concurrency: int | None = None, lease: Seconds | None = None, transaction: bool = False
     ) -> Callable[[F], F]:
         """Let the decorated function handle the messages of these channels.
 
@@ -100,7 +103,7 @@ class Worker:
             taken = {name for handler in self._handlers for name in handler.channels} & set(channels)
             if taken:
                 raise UsageError(f"The channel {sorted(taken)[0]!r} already has a handler.")
-            self._handlers.append(Handler(channels, function, concurrency, lease, transaction))
+            self._handlers.append(Handler(channels, function, concurrency, in_seconds("lease", lease), transaction))
             return function
 
         return add
@@ -119,7 +122,7 @@ class Worker:
         if self._shift is not None:
             raise UsageError("This worker runs already.")
         self._loop = asyncio.get_running_loop()
-        with _database(self._dsn) as dsn:
+        with _database(self.dsn) as dsn:
             shift = self._shift = Shift(dsn, self._handlers, self._options, once=once)
             try:
                 return await shift.run()
@@ -141,12 +144,12 @@ class Worker:
         self._options = replace(self._options, **given)
         self._options.check()
         if dsn is not None:
-            self._dsn = dsn
+            self._dsn = choosing.given(dsn, "the option --dsn")
 
     @property
     def dsn(self) -> str | None:
         """Where it works; None is an embedded PostgreSQL."""
-        return self._dsn
+        return choosing.choose(self._dsn, directory=self._directory)
 
     async def _run(self, once: bool) -> Tally:
         loop = asyncio.get_running_loop()

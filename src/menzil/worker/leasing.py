@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from difflib import get_close_matches
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -136,12 +137,19 @@ class Leasing:
         shift.settler.told(done, late, source)
         return messages
 
+    async def _meant(self, missing: set[str]) -> str | None:
+        """Existing channels with names so close that the handler may have meant them."""
+        there = await self._shift.lease.run(working.channel_names())
+        near = {close for name in sorted(missing) for close in get_close_matches(name, there, 1, 0.75)}
+        return ",".join(sorted(near)) or None
+
     async def _look_for_channels(self) -> None:
         wanted = list(self.source.channels or ())
         there = await self._shift.lease.run(working.channels_there(wanted))
         missing = set(wanted) - there
         if missing - self._missing:
-            self._shift.log.warning("channel_missing", channels=",".join(sorted(missing)))
+            near = await self._meant(missing)
+            self._shift.log.warning("channel_missing", channels=",".join(sorted(missing)), did_you_mean=near)
         if self._missing - missing:
             self._shift.log.info("channel_found", channels=",".join(sorted(self._missing - missing)))
         self._missing = missing

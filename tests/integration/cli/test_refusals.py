@@ -75,7 +75,9 @@ def test_a_server_that_refuses_the_password_is_one_sentence_and_one_hint(user: U
     sentence, hint = answer.splitlines()
     assert sentence.startswith("Error: The server cannot be reached: connection to server at ")
     assert 'password authentication failed for user "cli_stranger"' in sentence
-    assert hint == "Hint: is it running, and is the DSN right?"
+    helps, which = hint.split("; ")
+    assert helps == "Hint: give the password in the DSN, PGPASSWORD or ~/.pgpass"
+    assert which == "the database was chosen by the variable MENZIL_DSN"
 
 
 def test_a_worker_on_a_database_without_menzil_says_what_every_command_says(fresh_db: str) -> None:

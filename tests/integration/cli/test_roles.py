@@ -78,11 +78,16 @@ def test_a_monitor_sees_numbers_and_no_messages(user: User, member: Callable[[st
         ["metrics"],
     ):
         monitor.reads(*words)
-    for words in (["message", "show", sent], ["message", "list"], ["send", "work", "1"], ["channel", "pause", "work"]):
+    for words, role in (
+        (["message", "show", sent], "menzil_application"),
+        (["message", "list"], "menzil_admin"),
+        (["send", "work", "1"], "menzil_application"),
+        (["channel", "pause", "work"], "menzil_admin"),
+    ):
         sentence, hint = monitor.fails(*words).splitlines()
         command = " ".join(words[: 1 if words[0] == "send" else 2])
         assert sentence.startswith(f"Error: Role cli_member may not run `menzil {command}`: permission denied for ")
-        assert hint == "Hint: docs/reference/sql.md#roles says which role may do what"
+        assert hint == f"Hint: let an administrator run: grant {role} to cli_member"
 
 
 def test_a_monitor_sees_when_schedules_send_and_not_what(user: User, member: Callable[[str], User]) -> None:

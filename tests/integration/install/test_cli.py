@@ -50,7 +50,9 @@ def test_doctor_sends_a_database_of_the_old_release_to_migrate(empty, old_tree):
     migrate(empty, root=old_tree)
     answer = menzil("doctor", "--dsn", empty, "--json")
     assert answer.exit_code == 1
-    assert {one["repair"] for one in json.loads(answer.stdout)["findings"]} == {"menzil migrate"}
+    assert {one["repair"] for one in json.loads(answer.stdout)["findings"] if one["level"] != "ok"} == {
+        "menzil migrate"
+    }
     with psycopg.connect(empty) as conn:
         conn.execute("drop view menzil.settings cascade")
     answer = menzil("doctor", "--dsn", empty, "--json")

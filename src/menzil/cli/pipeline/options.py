@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from menzil.cli.database import Database, connect, located
+from menzil.cli.database import Database, connect, demand, located
 from menzil.cli.dsn import dsn_option
 from menzil.cli.show import json_option
-from menzil.install import check
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,7 +90,7 @@ class Workshop:
 def workshop(dsn: str | None, master: str | None) -> Iterator[Workshop]:
     """Open the database, and close Spark at the end if it was started."""
     with located(dsn, migrated=True) as found, connect(found) as conn:
-        check(conn).demand()
+        demand(conn, found)
         shop = Workshop(found, Database(conn), master, is_running())
         try:
             yield shop

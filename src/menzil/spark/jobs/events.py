@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from menzil.model.errors import InvalidValueError
 from menzil.ops import looking_pipeline
+from menzil.ops.dsn import understood
 from menzil.ops.run import run
 from menzil.spark.jobs.arrow import batch_udf, pair_udf
 from menzil.spark.jobs.contain import read
@@ -37,7 +38,7 @@ def schema_problems(dsn: str, with_schema: frozenset[str]) -> Any:
     """
 
     def look(batches: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
-        with psycopg.connect(dsn, autocommit=True, application_name="menzil pipeline") as conn:
+        with psycopg.connect(understood(dsn), autocommit=True, application_name="menzil pipeline") as conn:
             for types, payloads in batches:
                 found: list[str | None] = [None] * len(types)
                 places: dict[str, list[int]] = {}

@@ -19,6 +19,7 @@ import psycopg
 
 from menzil.model.errors import UsageError
 from menzil.ops import lake as ops
+from menzil.ops.dsn import understood
 from menzil.ops.run import run as ask
 from menzil.spark.jobs.export_drop import drop_month
 from menzil.spark.jobs.export_step import Exporter, Progress
@@ -128,7 +129,7 @@ def _exported(report: MonthReport, files: Sequence[File]) -> MonthReport:
 @contextmanager
 def _alone(dsn: str, storage: Storage) -> Iterator[psycopg.Connection[Any]]:
     """A connection that holds the lock of this lake."""
-    with psycopg.connect(dsn, autocommit=True, application_name="menzil export") as conn:
+    with psycopg.connect(understood(dsn), autocommit=True, application_name="menzil export") as conn:
         deadline = time.monotonic() + PATIENCE
         while not ask(conn, ops.try_lake_lock(storage.root)):
             if time.monotonic() > deadline:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from menzil.ops import lake as ops
+from menzil.ops.dsn import understood
 from menzil.ops.run import run
 from menzil.spark.lake import layout, schema
 from menzil.spark.lake.cover import Part, covered
@@ -34,7 +35,7 @@ def archived(conn: psycopg.Connection[Any], month: str, parts: Iterable[Part]) -
 def archive_problems(table: Table, dsn: str) -> list[str]:
     """Months of which the database has other messages than were exported."""
     problems = []
-    with psycopg.connect(dsn, autocommit=True, application_name="menzil lake verify") as conn:
+    with psycopg.connect(understood(dsn), autocommit=True, application_name="menzil lake verify") as conn:
         for month in sorted({each.month for each in table.slices}):
             there = archived(conn, month, covered(table.parts(month)))
             whole = Fingerprint.total(Fingerprint.of_archive(part) for part in there)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg.conninfo import make_conninfo
 
 from menzil.model.errors import ConnectionFailedError, RefusedError
+from menzil.ops.dsn import explained
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -51,7 +52,7 @@ def opened(dsn: str, batch_bytes: int, settings: Mapping[str, str] = MappingProx
     try:
         connection = driver.connect(make_conninfo(dsn, fallback_application_name="menzil spark"), autocommit=True)
     except adbc_driver_manager.OperationalError as error:
-        raise ConnectionFailedError(f"PostgreSQL cannot be reached: {_sentence(error)}") from None
+        raise explained(ConnectionFailedError(f"PostgreSQL cannot be reached: {_sentence(error)}"), dsn) from None
     with contextlib.closing(connection), connection.cursor() as cursor:
         for name, value in settings.items():
             cursor.execute(f"set {name} = {value}")

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import psycopg
 
-from menzil.model.errors import ConnectionFailedError
+from menzil.ops.dsn import cannot_reach, understood
 from menzil.ops.op import Op
 from menzil.ops.run import run
 
@@ -16,9 +16,9 @@ T = TypeVar("T")
 def ask(dsn: str, op: Op[T]) -> T:
     """Run one Op and commit."""
     try:
-        conn = psycopg.connect(dsn, fallback_application_name="menzil spark")
+        conn = psycopg.connect(understood(dsn), fallback_application_name="menzil spark")
     except psycopg.OperationalError as error:
-        raise ConnectionFailedError(f"PostgreSQL cannot be reached: {str(error).strip().splitlines()[-1]}") from None
+        raise cannot_reach(error, dsn) from None
     with conn:
         # A commit must see what was committed before it waited for the send, whatever this role's default is.
         conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED

@@ -30,7 +30,7 @@ from menzil.spark.source.options import FeedOptions
 from menzil.spark.source.partitions import window
 from menzil.spark.source.places import Place
 from menzil.spark.source.relations import relation
-from menzil.spark.source.survey import explained, months
+from menzil.spark.source.survey import connect, explained, months
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -116,10 +116,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[psycopg.Connection[Any]]:
-        with (
-            explained(),
-            psycopg.connect(self.options.dsn, autocommit=True, application_name="menzil spark feed") as conn,
-        ):
+        with explained(), connect(self.options.dsn, "menzil spark feed") as conn:
             for name, value in places.SETTINGS.items():
                 conn.execute(f"set {name} = {value}".encode())
             yield conn

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from menzil.model.errors import UsageError
+from menzil.ops.dsn import Dsn
+from menzil.spark.database import for_source
 
 
-def dsn_of(options: Mapping[str, str]) -> str:
-    """The option `dsn`, or MENZIL_DSN of the driver. Runs on the driver; tasks get the answer with the reader."""
-    dsn = options.get("dsn") or os.environ.get("MENZIL_DSN")
-    if not dsn:
-        raise UsageError("No database was named.", hint='give .option("dsn", …), or set MENZIL_DSN before Spark starts')
-    return dsn
+def dsn_of(options: Mapping[str, str]) -> Dsn:
+    """The option `dsn`, or the next of the five answers. Runs on the driver; tasks get the answer with the reader."""
+    return for_source(options.get("dsn"))
 
 
 def number(options: Mapping[str, str], name: str, least: int = 1) -> int | None:

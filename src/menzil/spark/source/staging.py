@@ -12,6 +12,7 @@ from psycopg.conninfo import make_conninfo
 from pyspark.sql.datasource import WriterCommitMessage
 
 from menzil.model.errors import ConnectionFailedError, InvalidValueError, RefusedError
+from menzil.ops.dsn import explained
 from menzil.spark.source.columns import Shape
 from menzil.spark.source.json_text import json_text
 
@@ -41,7 +42,7 @@ def stage(dsn: str, table: str, shape: Shape, batches: Iterable[RecordBatch]) ->
     try:
         connection = driver.connect(make_conninfo(dsn, fallback_application_name="menzil spark"))
     except adbc_driver_manager.OperationalError as error:
-        raise ConnectionFailedError(f"PostgreSQL cannot be reached: {_sentence(error)}") from None
+        raise explained(ConnectionFailedError(f"PostgreSQL cannot be reached: {_sentence(error)}"), dsn) from None
     with contextlib.closing(connection), connection.cursor() as cursor:
         try:
             reader = pa.RecordBatchReader.from_batches(schema(shape), rows.numbered(token))

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from menzil.model.errors import MenzilError, translate
+from menzil.ops.dsn import cannot_reach
 from menzil.spark.source import partitions
 from menzil.spark.source.filters import quoted
 from menzil.spark.source.partitions import Month, Piece
@@ -27,8 +28,8 @@ class Survey:
         self._dsn = dsn
 
     def __enter__(self) -> Survey:
+        self._conn = connect(self._dsn, "menzil spark plan")
         with explained():
-            self._conn = psycopg.connect(self._dsn, application_name="menzil spark plan", autocommit=True)
             self._conn.execute("begin isolation level repeatable read, read only")
         return self
 
@@ -96,9 +97,17 @@ class Survey:
 
     def _one(self, query: str) -> tuple[Any, ...]:
         with explained():
-            row = self._conn.execute(query.encode()).fetchone()
+            row: tuple[Any, ...] | None = self._conn.execute(query.encode()).fetchone()
         assert row is not None
         return row
+
+
+def connect(dsn: str, name: str) -> psycopg.Connection[Any]:
+    """Open a connection, or say which answer chose a database that cannot be reached."""
+    try:
+        return psycopg.connect(dsn, application_name=name, autocommit=True)
+    except psycopg.OperationalError as error:
+        raise cannot_reach(error, dsn) from None
 
 
 def months(conn: psycopg.Connection[Any]) -> list[Month]:

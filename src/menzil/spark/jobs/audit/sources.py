@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from menzil.model.errors import UsageError
 from menzil.ops import looking, upkeep
+from menzil.ops.dsn import understood
 from menzil.ops.run import run
 from menzil.spark.jobs.audit.history import History
 from menzil.spark.lake.read import events as lake_events
@@ -100,7 +101,7 @@ def opened(
             always = events is None or events.where(_SWITCHED).isEmpty()
             yield History(messages, events=events, ledger=acknowledged, commit_slack=slack, keeps_completed=always)
             return
-        with psycopg.connect(dsn, autocommit=True) as conn:
+        with psycopg.connect(understood(dsn), autocommit=True) as conn:
             live_at = run(conn, looking.now())
             max_retries = int(run(conn, upkeep.setting("default_max_retries")))
             archives = run(conn, upkeep.setting("archive_completed")) == "true"
