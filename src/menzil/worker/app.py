@@ -49,7 +49,7 @@ class Worker:
     ) -> None:
         """Describe a worker for the database `dsn` names, or an embedded PostgreSQL when there is none.
 
-        name         unique among workers; made from host and process unless given
+        name         shown in the registry and with each attempt; made from host, process and chance unless given
         concurrency  deliveries at once: of endpoints, and as many of handlers without a concurrency of their own
         lease        seconds until a silent worker loses a message; 30 for handlers, stale_recovery_timeout for others
         batch        most messages of one lease

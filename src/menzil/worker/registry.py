@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import socket
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ class Registry:
     def __init__(self, shift: Shift, channels: list[str] | None) -> None:
         self._shift = shift
         self._channels = channels
+        self._instance = secrets.token_hex(8)  # two workers of one name have two entries
 
     async def hello(self) -> None:
         """Enter this worker."""
@@ -34,6 +36,7 @@ class Registry:
         await shift.upkeep.run(
             working.hello(
                 shift.name,
+                self._instance,
                 host=socket.gethostname(),
                 pid=os.getpid(),
                 version=version("menzil"),
@@ -58,13 +61,14 @@ class Registry:
     async def goodbye(self) -> None:
         """Say what was done, and leave."""
         await self._beat()
-        await self._shift.upkeep.run(working.stop(self._shift.name))
+        await self._shift.upkeep.run(working.stop(self._shift.name, self._instance))
 
     async def _beat(self) -> bool:
         shift, tally = self._shift, self._shift.tally
         return await shift.upkeep.run(
             working.heartbeat(
                 shift.name,
+                self._instance,
                 in_flight=shift.in_flight,
                 delivered=tally.delivered,
                 failed=tally.failed,
