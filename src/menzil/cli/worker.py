@@ -29,6 +29,7 @@ from menzil.worker.log import LOGGER
 @dsn_option
 @click.option("--channels", metavar="NAMES", help="Serve only these handlers and endpoints, separated by commas.")
 @click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Deliveries at once.  [default: 100]")
+@click.option("--threads", type=click.IntRange(1), metavar="N", help="Plain functions at once.  [default: 10]")
 @click.option("--processes", type=click.IntRange(1), default=1, metavar="N", help="Run so many workers.")
 @click.option("--once", is_flag=True, help="Deliver what is due, then end.")
 @click.option("--name", metavar="NAME", help="Name of the worker.  [default: host, process and chance]")
@@ -91,7 +92,7 @@ def _override(app: Worker, dsn: str | None, given: dict[str, Any]) -> None:
     if names == []:
         raise UsageError("--channels names nothing.", hint="write --channels emails,webhooks")
     off = {name: False for name in ("listen", "prepare", "janitors", "endpoints") if given[f"no_{name}"]}
-    values = {name: given[name] for name in ("concurrency", "name", "lease", "batch", "grace")}
+    values = {name: given[name] for name in ("concurrency", "threads", "name", "lease", "batch", "grace")}
     # The command line decides, then the program, then the environment.
     app.override(dsn if dsn is not None or app.dsn is not None else resolve(None), channels=names, **values, **off)
 

@@ -17,7 +17,7 @@ from menzil.model.wire import Loads, json_loads
 from menzil.worker.address import Address
 from menzil.worker.handler import Function, Handler
 from menzil.worker.log import LOGGER
-from menzil.worker.options import Options
+from menzil.worker.options import THREADS, Options
 from menzil.worker.shift import Shift
 from menzil.worker.tally import Tally
 
@@ -35,6 +35,7 @@ class Worker:
         *,
         name: str | None = None,
         concurrency: int = 100,
+        threads: int = THREADS,
         lease: float | None = None,
         batch: int | None = None,
         endpoints: bool | None = None,
@@ -50,7 +51,8 @@ class Worker:
         """Describe a worker for the database `dsn` names, or an embedded PostgreSQL when there is none.
 
         name         shown in the registry and with each attempt; made from host, process and chance unless given
-        concurrency  deliveries at once: of endpoints, and as many of handlers without a concurrency of their own
+        concurrency  deliveries at once: of endpoints, and as many of async handlers without a concurrency of their own
+        threads      plain functions at once, of those without a concurrency of their own
         lease        seconds until a silent worker loses a message; 30 for handlers, stale_recovery_timeout for others
         batch        most messages of one lease
         endpoints    whether to deliver to endpoints, too; yes unless False
@@ -67,6 +69,7 @@ class Worker:
         self._options = Options(
             name=name,
             concurrency=concurrency,
+            threads=threads,
             lease=lease,
             batch=batch,
             endpoints=endpoints is not False,
