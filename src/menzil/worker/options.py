@@ -50,7 +50,9 @@ class Options:
         if self.concurrency < 1:
             raise UsageError("The concurrency of a worker is 1 or more.")
         if self.threads < 1:
-            raise UsageError("A worker has one thread or more.", hint="threads= is for handlers that are plain functions")
+            raise UsageError(
+                "A worker has one thread or more.", hint="threads= is for handlers that are plain functions"
+            )
         if self.lease is not None and self.lease < 1:
             raise UsageError("A lease is a second or more.", hint="heartbeats keep it for as long as a delivery takes")
         if self.batch is not None and not 1 <= self.batch <= 10_000:

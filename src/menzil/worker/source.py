@@ -15,8 +15,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from menzil.model.message import Message
-from menzil.model.outcome import Outcome
-from menzil.worker import outcomes
+from menzil.model.outcome import Fail, Outcome
+from menzil.worker import outcomes, trace
 from menzil.worker.held import Held
 from menzil.worker.wake import Bell
 
@@ -167,9 +167,9 @@ class Source:
                     outcome = result if type(result) is Settled else outcomes.read(result, held.channel)
                 except asyncio.CancelledError as error:
                     # Unless it was stopped, something inside was cancelled, not this task: a failure like any other.
-                    outcome = outcomes.BACK if held.stopped else outcomes.failure(error, self.shift.hide)
+                    outcome = outcomes.BACK if held.stopped else self._raised(held, error)
                 except BaseException as error:
-                    outcome = outcomes.failure(error, self.shift.hide)
+                    outcome = self._raised(held, error)
                 began, now = now, monotonic()
                 self._end(held, outcome, now - began)
                 if held.stopped or copy_context() != self._context:
@@ -185,6 +185,10 @@ class Source:
             waiting = loop.create_future()
             self._idle.append(waiting)
             await waiting
+
+    def _raised(self, held: Held, error: BaseException) -> Fail:
+        held.trace = trace.full(error, self.shift.hide)
+        return outcomes.failure(error, self.shift.hide)
 
     def _end(self, held: Held, outcome: Outcome | Settled, seconds: float) -> None:
         """The delivery is over: settle what came out of it."""
