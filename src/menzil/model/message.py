@@ -120,6 +120,12 @@ class Message:
         return self.payload if self._row[2] is None else self._row[2]
 
     @property
+    def size(self) -> int:
+        """Bytes of the body as it came over the wire."""
+        row = self._row
+        return len(row[2] or b"") + len(row[3] or b"")
+
+    @property
     def state(self) -> bytes | None:
         """What the last defer left behind."""
         return self._row[4]

@@ -17,7 +17,7 @@ from menzil.model.wire import Loads, json_loads
 from menzil.worker.address import Address
 from menzil.worker.handler import Function, Handler
 from menzil.worker.log import LOGGER
-from menzil.worker.options import THREADS, Options
+from menzil.worker.options import BYTES, THREADS, Options
 from menzil.worker.shift import Shift
 from menzil.worker.tally import Tally
 
@@ -38,6 +38,7 @@ class Worker:
         threads: int = THREADS,
         lease: float | None = None,
         batch: int | None = None,
+        max_bytes: int = BYTES,
         endpoints: bool | None = None,
         channels: list[str] | None = None,
         listen: bool = True,
@@ -55,6 +56,7 @@ class Worker:
         threads      plain functions at once, of those without a concurrency of their own
         lease        seconds until a silent worker loses a message; 30 for handlers, stale_recovery_timeout for others
         batch        most messages of one lease
+        max_bytes    bytes of the bodies of all messages in this worker's hands, about
         endpoints    whether to deliver to endpoints, too; yes unless False
         channels     only these: names of handlers' channels, or of endpoints
         listen       whether to wait for NOTIFY besides polling
@@ -72,6 +74,7 @@ class Worker:
             threads=threads,
             lease=lease,
             batch=batch,
+            max_bytes=max_bytes,
             endpoints=endpoints is not False,
             channels=channels,
             listen=listen,

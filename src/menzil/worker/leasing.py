@@ -118,12 +118,15 @@ class Leasing:
 
     async def _lease(self, limit: int, done: list[Held]) -> list[Message]:
         shift, source = self._shift, self.source
-        wish = (limit, source.lease, self._channels, shift.name)
+        channels, push, loads, out = self._channels, source.endpoints, shift.loads, source.out
+        if out and channels is not None:
+            channels, out = [name for name in channels if name not in out], []
+        wish = (limit, source.lease, channels, shift.name)
         if not done:
-            op = consuming.dequeue(*wish, endpoints=source.endpoints, apart=source.apart, loads=shift.loads)
+            op = consuming.dequeue(*wish, endpoints=push, leave_out=out, apart=source.apart, loads=loads)
             return await shift.lease.run(op)
         try:
-            both = consuming.following(done, *wish, endpoints=source.endpoints, loads=shift.loads)
+            both = consuming.following(done, *wish, endpoints=push, leave_out=out, loads=loads)
             messages, late = await shift.lease.run(both)
         except BaseException:
             shift.settler.keep(done)

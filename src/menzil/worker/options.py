@@ -17,6 +17,8 @@ LEASE = 30.0
 CONNECTIONS = 10
 #: Threads for handlers that are plain functions: each may open a database connection of its own, as Django does.
 THREADS = 10
+#: Bytes of the bodies of messages that a worker holds.
+BYTES = 64 * 1024 * 1024
 #: Messages of one lease.
 BATCH = 500
 
@@ -35,6 +37,7 @@ class Options:
     threads: int = THREADS
     lease: float | None = None
     batch: int | None = None
+    max_bytes: int = BYTES
     endpoints: bool = True
     channels: list[str] | None = None
     listen: bool = True
@@ -57,6 +60,8 @@ class Options:
             raise UsageError("A lease is a second or more.", hint="heartbeats keep it for as long as a delivery takes")
         if self.batch is not None and not 1 <= self.batch <= 10_000:
             raise UsageError("A batch is 1 to 10000 messages.")
+        if self.max_bytes < 1:
+            raise UsageError("max_bytes is 1 or more.", hint="one message at a time is always leased, however large")
         if self.grace < 0:
             raise UsageError("The grace period is zero or more seconds.")
         if self.poll is not None and not 0 < self.poll[0] <= self.poll[1]:

@@ -14,6 +14,7 @@ from menzil.model.errors import MenzilError, UsageError
 from menzil.model.secrets import secret_keys
 from menzil.ops import working
 from menzil.worker.address import Address
+from menzil.worker.budget import Budget
 from menzil.worker.handler import Handler
 from menzil.worker.jobs import Jobs
 from menzil.worker.keeper import Keeper
@@ -81,6 +82,7 @@ class Shift:
         await self.address.handshake()
         settings = await self.upkeep.run(working.settings())
         self.post = Post(self.lease, self.name, settings, self.log, secret_keys(self.options.secret_key))
+        self.budget = Budget(self.options.max_bytes, int(settings["max_payload_size"]))
         what = plan(self, float(settings["stale_recovery_timeout"]))
         self.sources = what.sources
         await self._check_names(what)
