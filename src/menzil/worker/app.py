@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from menzil.model.errors import UsageError
 from menzil.model.wire import Loads, json_loads
 from menzil.worker.address import Address
-from menzil.worker.handler import Function, Handler
+from menzil.worker.handler import Function, Handler, check_channels
 from menzil.worker.log import LOGGER
 from menzil.worker.options import BYTES, THREADS, Options
 from menzil.worker.shift import Shift
@@ -93,7 +93,7 @@ class Worker:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def handler(
-        self, *channels: str, concurrency: int | None = None, lease: float | None = None, transaction: bool = False
+        self, *channels: str, concurrency: int | None = None, lease: float | None = None, transaction: Any = False
     ) -> Callable[[F], F]:
         """Let the decorated function handle the messages of these channels.
 
@@ -101,6 +101,8 @@ class Worker:
         with the end of the message. It returns nothing, Complete, Defer or Fail; an exception is tried again. With
         `concurrency` or `lease` it has slots of its own.
         """
+
+        check_channels(channels)
 
         def add(function: F) -> F:
             taken = {name for handler in self._handlers for name in handler.channels} & set(channels)

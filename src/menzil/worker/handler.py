@@ -8,8 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from menzil.model.errors import UsageError
+from menzil.worker.ways import Way, way_of
 
 Function = Callable[..., Any]
+
+
+def check_channels(channels: tuple[object, ...]) -> None:
+    """Refuse what does not name channels, such as the function itself: @app.handler without parentheses."""
+    if len(channels) == 1 and callable(channels[0]):
+        raise UsageError("@app.handler needs the names of its channels.", hint='write @app.handler("emails")')
+    if not channels or not all(isinstance(name, str) and name for name in channels):
+        raise UsageError("A handler needs the names of its channels.", hint='write @app.handler("emails")')
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +29,11 @@ class Handler:
     function: Function
     concurrency: int | None = None
     lease: float | None = None
-    transaction: bool = False
+    transaction: Any = False
 
     def __post_init__(self) -> None:
         """Refuse what could never work now, not at the first message."""
-        if not self.channels or not all(isinstance(name, str) and name for name in self.channels):
-            raise UsageError("A handler needs the names of its channels.", hint='write @app.handler("emails")')
+        check_channels(self.channels)
         if not callable(self.function):
             raise UsageError(f"A handler must be a function, not {type(self.function).__name__}.")
         if self.concurrency is not None and self.concurrency < 1:
@@ -34,14 +42,36 @@ class Handler:
             raise UsageError(
                 "The lease of a handler is a second or more.", hint="heartbeats keep it for as long as needed"
             )
-        wanted = ("message", "conn") if self.transaction else ("message",)
+        self._check_way()
+        wanted = self.way.arguments
         try:
             inspect.signature(self.function).bind(*wanted)
         except TypeError:
-            hint = "with transaction=True it also gets a connection" if self.transaction else "it gets one message"
+            hint = f"with this transaction= it also gets {self.way.value}" if len(wanted) > 1 else "it gets one message"
             raise UsageError(f"The handler {self.name} cannot take ({', '.join(wanted)}).", hint=hint) from None
         except ValueError:
             pass  # a builtin without a signature: it is called and may complain then
+
+    def _check_way(self) -> None:
+        way = self.way
+        if way is Way.ASYNC_SESSION and not self.is_async:
+            raise UsageError(
+                f"The handler {self.name} is a plain function, and its sessions are async.",
+                hint="write async def, or give a sessionmaker",
+            )
+        if way is Way.SESSION and self.is_async:
+            raise UsageError(
+                f"The handler {self.name} is async, and its sessions are not.", hint="give an async_sessionmaker"
+            )
+        if way is Way.DJANGO and self.is_async:
+            raise UsageError(
+                f"The handler {self.name} is async, and Django's transactions are not.", hint="write def, not async def"
+            )
+
+    @property
+    def way(self) -> Way:
+        """Which transaction it runs in."""
+        return way_of(self.transaction)
 
     @property
     def name(self) -> str:
@@ -57,4 +87,4 @@ class Handler:
     @property
     def is_apart(self) -> bool:
         """Whether it has slots of its own."""
-        return self.concurrency is not None or self.lease is not None or self.transaction
+        return self.concurrency is not None or self.lease is not None or self.way is not Way.NONE

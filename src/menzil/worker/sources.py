@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from menzil.worker.django import tidily
 from menzil.worker.handler import Handler
 from menzil.worker.options import BATCH, CONNECTIONS, LEASE
 from menzil.worker.source import Call, Source
 from menzil.worker.transaction import call_within
+from menzil.worker.ways import Way
 
 if TYPE_CHECKING:
     from menzil.worker.shift import Shift
@@ -74,7 +76,7 @@ def _shared(shift: Shift, name: str, chosen: dict[Handler, list[str]]) -> Source
 def _most(shift: Shift, handler: Handler) -> int:
     """How many messages a handler without a concurrency of its own takes at once."""
     options = shift.options
-    if handler.transaction:
+    if handler.way is not Way.NONE:
         return min(CONNECTIONS, options.concurrency)
     return options.concurrency if handler.is_async else min(options.threads, options.concurrency)
 
@@ -87,7 +89,7 @@ def _own(shift: Shift, handler: Handler, names: list[str]) -> Source:
         handler.name,
         lambda _: call,
         channels=names,
-        apart=handler.transaction,
+        apart=handler.way is not Way.NONE,
         concurrency=handler.concurrency or _most(shift, handler),
         lease=handler.lease or options.lease or LEASE,
         batch=options.batch or BATCH,
@@ -95,8 +97,9 @@ def _own(shift: Shift, handler: Handler, names: list[str]) -> Source:
 
 
 def _call(shift: Shift, handler: Handler) -> Call:
-    if handler.transaction:
+    if handler.way is not Way.NONE:
         return call_within(handler, shift.lender, lambda: shift.threads)
     if handler.is_async:
         return handler.function
-    return lambda message: shift.threads.start(handler.function, message)
+    function = tidily(handler.function)
+    return lambda message: shift.threads.start(function, message)
