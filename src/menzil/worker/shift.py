@@ -32,6 +32,7 @@ from menzil.worker.tally import Tally
 from menzil.worker.threads import Threads
 from menzil.worker.transaction import Lender
 from menzil.worker.wake import Listener, Wake
+from menzil.worker.watchdog import Watchdog
 
 #: Seconds for the last outcomes to be settled, and for deliveries to notice that they were stopped.
 LAST_WORDS, NOTICE = 10.0, 1.0
@@ -93,6 +94,8 @@ class Shift:
         began = monotonic()
         registry = Registry(self, what.names)
         await registry.hello()
+        watchdog = Watchdog(self.log)
+        watchdog.start()
         try:
             leases = self._start(registry)
             try:
@@ -103,6 +106,7 @@ class Shift:
             finally:
                 await self._to_the_end(self._wind_down(leases))
         finally:
+            watchdog.stop()
             await self._close(registry)
         if self.broken is not None:
             raise self.broken

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path, PurePath
-from types import TracebackType
+from types import FrameType, TracebackType
 
 from menzil.worker.log import Hide
 
@@ -49,6 +49,21 @@ def own(error: BaseException, hide: Hide | None) -> str:
             lines += [f"  {source}"] if source else []
     text = "\n".join(lines)
     return _cut(hide(text) if hide else text, KEPT)
+
+
+def place(frame: FrameType | None) -> str | None:
+    """Say where a stack stands in code that is neither ours nor Python's nor of an installed package."""
+    innermost = frame
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not (file.startswith(_OURS) or _is_python(file) or _package(file)):
+            return _spot(frame)
+        frame = frame.f_back
+    return None if innermost is None else _spot(innermost)
+
+
+def _spot(frame: FrameType) -> str:
+    return f"{frame.f_code.co_name}, {_short(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
