@@ -16,12 +16,14 @@ from menzil.model.errors import UsageError
 from menzil.model.wire import Loads, json_loads
 from menzil.worker.address import Address
 from menzil.worker.handler import Function, Handler, check_channels
+from menzil.worker.hooks import Hook, Hooks, check, read_around
 from menzil.worker.log import LOGGER
 from menzil.worker.options import BYTES, THREADS, Options
 from menzil.worker.shift import Shift
 from menzil.worker.tally import Tally
 
 F = TypeVar("F", bound=Function)
+H = TypeVar("H", bound=Hook)
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -89,6 +91,7 @@ class Worker:
         if dsn is not None:
             Address(dsn).options("check")  # refuses what is not a connection string now, not when it runs
         self._handlers: list[Handler] = []
+        self._hooks = Hooks()
         self._shift: Shift | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -113,6 +116,29 @@ class Worker:
 
         return add
 
+    def on_start(self, hook: H) -> H:
+        """Call the decorated function when the worker starts, before it leases; an exception ends the worker."""
+        check(hook)
+        self._hooks.on_start.append(hook)
+        return hook
+
+    def on_stop(self, hook: H) -> H:
+        """Call the decorated function when the worker stops, after the last delivery."""
+        check(hook)
+        self._hooks.on_stop.append(hook)
+        return hook
+
+    def around(self, hook: H) -> H:
+        """Run the decorated generator around every handler: what stands before its yield, the handler, and the rest."""
+        self._hooks.around.append(read_around(hook))
+        return hook
+
+    def on_error(self, hook: H) -> H:
+        """Call the decorated function with the message and the exception whenever a handler raises one."""
+        check(hook, "message", "error")
+        self._hooks.on_error.append(hook)
+        return hook
+
     def run(self, *, once: bool = False) -> Tally:
         """Work until SIGTERM or SIGINT; with `once`, until nothing is due. Blocks, and returns what was done."""
         # What the program has loaded stays: the collector need not look at it again and again. Messages come and go by
@@ -128,7 +154,7 @@ class Worker:
             raise UsageError("This worker runs already.")
         self._loop = asyncio.get_running_loop()
         with _database(self._dsn) as dsn:
-            shift = self._shift = Shift(dsn, self._handlers, self._options, once=once)
+            shift = self._shift = Shift(dsn, self._handlers, self._options, self._hooks, once=once)
             try:
                 return await shift.run()
             finally:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from menzil.model.errors import UsageError
+from menzil.worker.hooks import is_async
 from menzil.worker.ways import Way, way_of
 
 Function = Callable[..., Any]
@@ -81,8 +82,7 @@ class Handler:
     @property
     def is_async(self) -> bool:
         """Whether it is awaited; others run in threads."""
-        call = getattr(self.function, "__call__", None)  # noqa: B004  # an object with an async __call__
-        return inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(call)
+        return is_async(self.function)
 
     @property
     def is_apart(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any
@@ -16,6 +16,7 @@ from menzil.ops import working
 from menzil.worker.address import Address
 from menzil.worker.budget import Budget
 from menzil.worker.handler import Handler
+from menzil.worker.hooks import Hooks
 from menzil.worker.jobs import Jobs
 from menzil.worker.keeper import Keeper
 from menzil.worker.leasing import Leasing
@@ -41,8 +42,11 @@ LAST_WORDS, NOTICE = 10.0, 1.0
 class Shift:
     """What a worker is while it runs."""
 
-    def __init__(self, dsn: str, handlers: Sequence[Handler], options: Options, *, once: bool = False) -> None:
+    def __init__(
+        self, dsn: str, handlers: Sequence[Handler], options: Options, hooks: Hooks, *, once: bool = False
+    ) -> None:
         self.options = options
+        self.hooks = hooks
         self.address = Address(dsn, options.prepare)
         self.hide = Hide(self.address.secrets())
         self.log = Log(self.hide)
@@ -84,6 +88,13 @@ class Shift:
         settings = await self.upkeep.run(working.settings())
         self.post = Post(self.lease, self.name, settings, self.log, secret_keys(self.options.secret_key))
         self.budget = Budget(self.options.max_bytes, int(settings["max_payload_size"]))
+        await self.hooks.start()
+        try:
+            return await self._work(settings)
+        finally:
+            await self.hooks.stop(self.log)
+
+    async def _work(self, settings: Mapping[str, str]) -> Tally:
         what = plan(self, float(settings["stale_recovery_timeout"]))
         self.sources = what.sources
         await self._check_names(what)

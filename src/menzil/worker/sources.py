@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from menzil.worker.django import tidily
 from menzil.worker.handler import Handler
+from menzil.worker.hooks import surround, telling
 from menzil.worker.options import BATCH, CONNECTIONS, LEASE
 from menzil.worker.source import Call, Source
 from menzil.worker.transaction import call_within
@@ -97,6 +98,16 @@ def _own(shift: Shift, handler: Handler, names: list[str]) -> Source:
 
 
 def _call(shift: Shift, handler: Handler) -> Call:
+    """Return how a handler is called: inside the hooks of its worker, in its transaction, in a thread."""
+    hooks = shift.hooks
+    handler = replace(handler, function=surround(handler.function, hooks.around, awaited=handler.is_async))
+    call = _bare_call(shift, handler)
+    if not hooks.on_error:
+        return call
+    return telling(call, lambda message, error: hooks.tell(message, error, shift.threads, shift.log))
+
+
+def _bare_call(shift: Shift, handler: Handler) -> Call:
     if handler.way is not Way.NONE:
         return call_within(handler, shift.lender, lambda: shift.threads)
     if handler.is_async:
