@@ -10,25 +10,21 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 from menzil.model.errors import UsageError
 from menzil.model.wire import Loads, json_loads
 from menzil.worker.address import Address
-from menzil.worker.handler import Function, Handler, check_channels
-from menzil.worker.hooks import Hook, Hooks, check, read_around
 from menzil.worker.log import LOGGER
 from menzil.worker.options import BYTES, THREADS, Options
+from menzil.worker.registering import Registering
 from menzil.worker.shift import Shift
 from menzil.worker.tally import Tally
-
-F = TypeVar("F", bound=Function)
-H = TypeVar("H", bound=Hook)
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-class Worker:
+class Worker(Registering):
     """Delivers messages: to endpoints, and to the handlers you give it."""
 
     def __init__(
@@ -69,6 +65,7 @@ class Worker:
         secret_key   decrypts secrets of endpoints; MENZIL_SECRET_KEY unless given
         loads        another JSON library
         """
+        super().__init__()
         self._dsn = dsn
         self._options = Options(
             name=name,
@@ -90,54 +87,8 @@ class Worker:
         self._options.check()
         if dsn is not None:
             Address(dsn).options("check")  # refuses what is not a connection string now, not when it runs
-        self._handlers: list[Handler] = []
-        self._hooks = Hooks()
         self._shift: Shift | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-
-    def handler(
-        self, *channels: str, concurrency: int | None = None, lease: float | None = None, transaction: Any = False
-    ) -> Callable[[F], F]:
-        """Let the decorated function handle the messages of these channels.
-
-        It gets the message, and with `transaction` also a connection with an open transaction that commits together
-        with the end of the message. It returns nothing, Complete, Defer or Fail; an exception is tried again. With
-        `concurrency` or `lease` it has slots of its own.
-        """
-
-        check_channels(channels)
-
-        def add(function: F) -> F:
-            taken = {name for handler in self._handlers for name in handler.channels} & set(channels)
-            if taken:
-                raise UsageError(f"The channel {sorted(taken)[0]!r} already has a handler.")
-            self._handlers.append(Handler(channels, function, concurrency, lease, transaction))
-            return function
-
-        return add
-
-    def on_start(self, hook: H) -> H:
-        """Call the decorated function when the worker starts, before it leases; an exception ends the worker."""
-        check(hook)
-        self._hooks.on_start.append(hook)
-        return hook
-
-    def on_stop(self, hook: H) -> H:
-        """Call the decorated function when the worker stops, after the last delivery."""
-        check(hook)
-        self._hooks.on_stop.append(hook)
-        return hook
-
-    def around(self, hook: H) -> H:
-        """Run the decorated generator around every handler: what stands before its yield, the handler, and the rest."""
-        self._hooks.around.append(read_around(hook))
-        return hook
-
-    def on_error(self, hook: H) -> H:
-        """Call the decorated function with the message and the exception whenever a handler raises one."""
-        check(hook, "message", "error")
-        self._hooks.on_error.append(hook)
-        return hook
 
     def run(self, *, once: bool = False) -> Tally:
         """Work until SIGTERM or SIGINT; with `once`, until nothing is due. Blocks, and returns what was done."""

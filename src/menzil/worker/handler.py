@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from menzil.model.decode import payload_decoder
 from menzil.model.errors import UsageError
+from menzil.model.message import Message, MessageOf
 from menzil.worker.hooks import is_async
 from menzil.worker.ways import Way, way_of
 
@@ -30,7 +33,8 @@ class Handler:
     function: Function
     concurrency: int | None = None
     lease: float | None = None
-    transaction: Any = False
+    transaction: Any = None
+    payload: Any = None
 
     def __post_init__(self) -> None:
         """Refuse what could never work now, not at the first message."""
@@ -44,6 +48,8 @@ class Handler:
                 "The lease of a handler is a second or more.", hint="heartbeats keep it for as long as needed"
             )
         self._check_way()
+        if self.payload is not None:
+            payload_decoder(self.payload)
         wanted = self.way.arguments
         try:
             inspect.signature(self.function).bind(*wanted)
@@ -83,6 +89,24 @@ class Handler:
     def is_async(self) -> bool:
         """Whether it is awaited; others run in threads."""
         return is_async(self.function)
+
+    @property
+    def call(self) -> Function:
+        """What to call with a message as it was leased: the function, and the decoding of the payload before it."""
+        function, kind = self.function, self.payload
+        if kind is None:
+            return function
+        decode = payload_decoder(kind)
+
+        @functools.wraps(function)
+        async def awaited(message: Message, *rest: Any) -> Any:
+            return await function(MessageOf.of(message, decode(message)), *rest)
+
+        @functools.wraps(function)
+        def plain(message: Message, *rest: Any) -> Any:
+            return function(MessageOf.of(message, decode(message)), *rest)
+
+        return awaited if self.is_async else plain
 
     @property
     def is_apart(self) -> bool:

@@ -100,7 +100,7 @@ def _own(shift: Shift, handler: Handler, names: list[str]) -> Source:
 def _call(shift: Shift, handler: Handler) -> Call:
     """Return how a handler is called: inside the hooks of its worker, in its transaction, in a thread."""
     hooks = shift.hooks
-    handler = replace(handler, function=surround(handler.function, hooks.around, awaited=handler.is_async))
+    handler = replace(handler, function=surround(handler.call, hooks.around, awaited=handler.is_async), payload=None)
     call = _bare_call(shift, handler)
     if not hooks.on_error:
         return call
