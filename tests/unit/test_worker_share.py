@@ -95,6 +95,18 @@ def test_an_endpoint_gets_more_when_a_quarter_of_its_share_is_free_again() -> No
     assert 2 <= freed <= 12
 
 
+def test_a_flood_for_a_new_endpoint_is_taken_in_up_to_its_share() -> None:
+    shares = Shares(100, 500)
+    shares.enter(["fast"], 0.0)
+    shares.leave("fast", 0.001)
+    flood = ["fast", *["new"] * 400, "fast"]
+    answers = shares.fits(flood)
+    assert answers[0] is answers[-1] is True
+    assert answers.count(True) == 52
+    shares.enter(["new"] * 50, 0.0)
+    assert all(shares.fits(["new"] * 10))  # now it is known, and leases are asked for accordingly
+
+
 def test_an_endpoint_that_was_not_seen_for_a_minute_is_forgotten() -> None:
     shares = Shares(100, 500)
     shares.enter(["gone"], 0.0)

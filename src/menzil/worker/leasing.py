@@ -105,7 +105,9 @@ class Leasing:
         except UnknownNameError:
             await self._look_for_channels()
             return 0
+        count = len(messages)
         if messages:
+            messages = source.sift(messages, asked_at)
             try:
                 if source.is_post:
                     await shift.post.learn({message.channel for message in messages})
@@ -114,7 +116,7 @@ class Leasing:
                 source.hand_back(messages, asked_at)  # leased, but not to be delivered without knowing more
                 raise
             await shift.suspects.take_in(source, messages, found, asked_at)
-        return len(messages)
+        return count
 
     async def _lease(self, limit: int, done: list[Held]) -> list[Message]:
         shift, source = self._shift, self.source

@@ -61,6 +61,21 @@ class Shares:
             share.held += 1
             share.seen_at = now
 
+    def fits(self, channels: Iterable[str]) -> list[bool]:
+        """Say which of these may be taken in: a lease beside quick endpoints may bring a flood for a new one."""
+        channels = list(channels)
+        new = {channel for channel in channels if channel not in self._by}
+        if not new or len(channels) <= 1:
+            return [True] * len(channels)
+        times = ALONE if len(self._by) + len(new) < 2 else BESIDE
+        left = dict.fromkeys(new, max(1, round(self._slots * times / (1 + times))))
+        answers = []
+        for channel in channels:
+            if channel in left:
+                left[channel] -= 1
+            answers.append(left.get(channel, 0) >= 0)
+        return answers
+
     def leave(self, channel: str, seconds: float | None) -> None:
         """One of them is over, after so many seconds; None: it was not delivered."""
         share = self._by[channel]

@@ -120,6 +120,16 @@ class Source:
             return 0
         return room
 
+    def sift(self, messages: list[Message], asked_at: float) -> list[Message]:
+        """Hand back what goes beyond the share of an endpoint that nothing is known of; return the rest."""
+        if not self._shares:
+            return messages
+        fits = self._shares.fits([message.channel for message in messages])
+        if all(fits):
+            return messages
+        self.hand_back([message for message, fit in zip(messages, fits, strict=True) if not fit], asked_at)
+        return [message for message, fit in zip(messages, fits, strict=True) if fit]
+
     def take_in(self, messages: list[Message], asked_at: float) -> list[Held]:
         """Put what was leased in line and rouse slots for it."""
         new = [Held(message, self, asked_at) for message in messages]
