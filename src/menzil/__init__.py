@@ -28,7 +28,7 @@ from menzil.model.errors import (
     UnknownNameError,
     UsageError,
 )
-from menzil.model.message import Message
+from menzil.model.message import Message, MessageOf
 from menzil.model.options import Lease, Send
 from menzil.model.outcome import Complete, Defer, Fail, LeaseOutcome, Outcome, Settlement
 from menzil.model.status import Status
@@ -54,6 +54,7 @@ __all__ = [
     "Menzil",
     "MenzilError",
     "Message",
+    "MessageOf",
     "MissingValueError",
     "NameTakenError",
     "NotInFlightError",

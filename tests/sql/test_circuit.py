@@ -331,6 +331,23 @@ def test_serving_all_endpoints_leaves_plain_channels_alone(queue: Queue, hook: i
         queue.rows("message_dequeue", 60_000, 10, ["work"], p_endpoints=True)
 
 
+def test_endpoints_that_are_left_out_keep_their_messages(queue: Queue, hook: int) -> None:
+    queue.call("create_endpoint", "other", "http", {"url": "https://example.com/other"})
+    queue.send_batch("hook", 3)
+    queue.send("hook", priority=9)
+    queue.send_batch("other", 2)
+    left_out = {"p_endpoints": True, "p_except": ["hook", "long gone"]}
+    assert [m.channel for m in queue.rows("message_dequeue", 60_000, 1, **left_out)] == ["other"]
+    (leased,) = queue.rows("message_next", [], [], 60_000, 10, **left_out)
+    assert leased.channel == "other"
+    assert queue.rows("message_dequeue", 60_000, 10, **left_out) == []
+    assert queue.rows("message_dequeue", 60_000, 10, p_endpoints=True, p_except=["hook", "other"]) == []
+    served = queue.rows("message_dequeue", 60_000, 10, p_endpoints=True, p_except=[])
+    assert [(m.channel, m.priority) for m in served] == [("hook", 9), ("hook", 0), ("hook", 0), ("hook", 0)]
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        queue.rows("message_dequeue", 60_000, 10, p_except=["hook"])
+
+
 def test_a_health_look_works_in_a_read_only_transaction(queue: Queue, hook: int) -> None:
     with queue.conn.transaction():
         queue.conn.execute("set transaction read only")

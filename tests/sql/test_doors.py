@@ -283,7 +283,7 @@ WRITERS = {
     "setting_value": ("", "set_setting", ""),
     "inbox": ("inbox_claim", "", "cleanup_inbox"),
     "protocol": ("register_protocol", "", ""),
-    "worker": ("worker_hello", "worker_heartbeat worker_stop", "cleanup_workers adopt"),
+    "worker": ("worker_hello", "worker_heartbeat worker_stop", "cleanup_workers worker_heartbeat worker_hello adopt"),
 }
 
 # Statements whose table is put together when they run: a month, or the staging table of a bulk send.

@@ -58,6 +58,68 @@ def test_workers_are_registered_heard_and_forgotten(queue: Queue) -> None:
         queue.call("worker_hello", None, "host", 42, "1.0")
 
 
+def status_of(queue: Queue, name: str) -> list[str]:
+    return sorted(row.status for row in queue.rows("get_worker_status") if row.worker == name)
+
+
+def silent_for(queue: Queue, seconds: int, instance: str) -> None:
+    queue.conn.execute(
+        "update menzil.worker set started_at = started_at - %s * interval '1 s',"
+        " heartbeat_at = heartbeat_at - %s * interval '1 s' where instance = %s",
+        (seconds + 1, seconds, instance),
+    )
+
+
+def hello(queue: Queue, instance: str) -> None:
+    queue.call("worker_hello", "shop", "host", 1, "1.0", None, 10, instance)
+
+
+def beat(queue: Queue, instance: str) -> bool:
+    known: bool = queue.call("worker_heartbeat", "shop", 0, 0, 0, False, instance)
+    return known
+
+
+def test_a_worker_that_stops_does_not_hide_another_of_its_name(queue: Queue) -> None:
+    for instance in ("a", "b"):
+        hello(queue, instance)
+    queue.call("worker_stop", "shop", "a")
+    assert status_of(queue, "shop") == ["alive", "stopped"]
+    assert beat(queue, "b") is True
+    alive = "select count(*)::int from menzil.metrics() where metric_name = 'workers_alive' and metric_value = 1"
+    assert queue.one(alive) == 1
+
+
+def test_a_worker_that_fell_silent_beside_another_of_its_name_is_reported_as_lost(queue: Queue) -> None:
+    for instance in ("a", "b"):
+        hello(queue, instance)
+    silent_for(queue, 40, "a")
+    queue.conn.execute("update menzil.worker set started_at = started_at - interval '1 hour' where instance = 'b'")
+    assert beat(queue, "b") is True
+    assert status_of(queue, "shop") == ["alive", "lost"]
+
+
+def test_a_worker_started_again_after_a_crash_takes_the_place_of_the_dead_one(queue: Queue) -> None:
+    hello(queue, "dead")
+    silent_for(queue, 10, "dead")  # it still counts as alive: the crash was a moment ago
+    hello(queue, "next")
+    assert status_of(queue, "shop") == ["alive", "alive"]
+    silent_for(queue, 30, "dead")
+    assert beat(queue, "next") is True
+    assert status_of(queue, "shop") == ["alive"]
+    silent_for(queue, 60, "next")
+    hello(queue, "third")
+    assert status_of(queue, "shop") == ["alive"]
+    assert beat(queue, "next") is False
+
+
+def test_workers_of_an_older_release_stay_in_the_registry_beside_new_ones(queue: Queue) -> None:
+    queue.call("worker_hello", "shop", "host", 1, "0.1.0", ["a"], 10)
+    hello(queue, "new")
+    assert queue.call("worker_heartbeat", "shop", 1, 2, 3, False) is True
+    queue.call("worker_stop", "shop")
+    assert status_of(queue, "shop") == ["alive", "stopped"]
+
+
 def test_a_job_is_claimed_once_per_interval(queue: Queue, connect: Callable[..., psycopg.Connection]) -> None:
     jobs = queue.one("select count(*) from menzil.jobs")
     queue.conn.execute(

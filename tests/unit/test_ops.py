@@ -330,7 +330,7 @@ def test_a_failure_says_in_types_what_its_prefix_says_in_words() -> None:
 
 def test_one_channel_may_be_named_without_a_list() -> None:
     assert consuming.dequeue(channels="a").params[2] == consuming.dequeue(channels=["a"]).params[2] == '{"a"}'
-    assert consuming.dequeue().params == ("30000", "1", None, None, "f", "f")
+    assert consuming.dequeue().params == ("30000", "1", None, None, "f", "f", None)
     assert consuming.dequeue(apart=True).params[5] == "t"
     assert consuming.dequeue(lease=0.0001).params[0] == "1", "a short lease is no lease of zero"
 

@@ -9,6 +9,8 @@ import threading
 from typing import Any
 
 import pytest
+from sqlalchemy import orm
+from sqlalchemy.ext.asyncio import async_sessionmaker
 
 import menzil
 from menzil.worker import outcomes
@@ -27,6 +29,9 @@ def works(message: menzil.Message) -> None: ...
 
 
 def books(message: menzil.Message, conn: Any) -> None: ...
+
+
+async def books_later(message: menzil.Message, conn: Any) -> None: ...
 
 
 class Callable:
@@ -64,6 +69,49 @@ def test_a_handler_that_could_never_work_is_refused_when_it_is_written(
     app = menzil.Worker("postgresql:///nowhere")
     with pytest.raises(menzil.UsageError, match=said):
         app.handler(*channels, **options)(function)
+
+
+@pytest.mark.parametrize("function", [works, waits])
+def test_a_handler_without_parentheses_is_refused_with_a_sentence(function: Any) -> None:
+    app = menzil.Worker("postgresql:///nowhere")
+    with pytest.raises(menzil.UsageError, match=r"@app\.handler needs the names") as refused:
+        app.handler(function)
+    assert refused.value.hint == 'write @app.handler("emails")'
+    with pytest.raises(menzil.UsageError, match="needs the names"):
+        app.handler()
+    with pytest.raises(menzil.UsageError, match="needs the names"):
+        app.handler(["emails"])  # type: ignore[arg-type]
+
+
+MAKER, ASYNC_MAKER = orm.sessionmaker(), async_sessionmaker()
+
+
+@pytest.mark.parametrize(
+    ("function", "transaction", "said"),
+    [
+        (works, "djnago", "'djnago' is not known"),
+        (works, "django:", "is not known"),
+        (waits, "django", "is async, and Django's transactions are not"),
+        (books, "django", "cannot take \\(message\\)"),
+        (works, MAKER, "cannot take \\(message, session\\)"),
+        (books, ASYNC_MAKER, "is a plain function, and its sessions are async"),
+        (books_later, MAKER, "is async, and its sessions are not"),
+        (books, orm.scoped_session(MAKER), "scoped session"),
+        (books, orm.Session(), "new session for each message"),
+        (books, 1, "cannot be int"),
+    ],
+)
+def test_a_transaction_that_could_never_work_is_refused(function: Any, transaction: Any, said: str) -> None:
+    app = menzil.Worker("postgresql:///nowhere")
+    with pytest.raises(menzil.UsageError, match=said):
+        app.handler("emails", transaction=transaction)(function)
+
+
+def test_a_misspelled_django_is_recognised() -> None:
+    with pytest.raises(menzil.UsageError) as refused:
+        menzil.Worker("postgresql:///nowhere").handler("emails", transaction="djnago")(works)
+    assert refused.value.hint is not None
+    assert 'did you mean "django"?' in refused.value.hint
 
 
 def test_a_channel_has_one_handler() -> None:

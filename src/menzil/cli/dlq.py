@@ -11,7 +11,7 @@ from menzil.cli.plan import carry_out, yes_option
 from menzil.cli.progress import Progress
 from menzil.cli.redrive import redrive
 from menzil.cli.show import cell, count, document, fields, json_option, listing
-from menzil.cli.timeline import attempt_line
+from menzil.cli.timeline import attempt_lines
 from menzil.model.errors import UnknownNameError
 from menzil.ops import history, looking_dlq, looking_messages, sweeping
 from menzil.ops.looking import CAP
@@ -83,7 +83,7 @@ def show(db: Database, dlq_id: int, as_json: bool) -> None:
     fields({name: value for name, value in found.items() if name not in ("payload", "content")})
     click.echo()
     for attempt in attempts:
-        click.echo(attempt_line(attempt))
+        click.echo("\n".join(attempt_lines(attempt)))
     click.echo()
     show_body(found)
 

@@ -15,7 +15,7 @@ def lines(message: Record, attempts: Sequence[Record]) -> list[str]:
     told = [_line(message["created_at"], "sent", _origin(message))]
     if message["scheduled_at"] is not None:
         told.append(_line(message["scheduled_at"], "scheduled"))
-    told += [attempt_line(attempt) for attempt in attempts]
+    told += [line for attempt in attempts for line in attempt_lines(attempt)]
     status, ended_at = message["status"], message["ended_at"]
     if status == "processing":
         until = cell(message["unlock_at"])
@@ -38,8 +38,14 @@ def _origin(message: Record) -> str:
     return f"replay of {message['replay_of']}" if message["replay_of"] is not None else ""
 
 
-def attempt_line(attempt: Record) -> str:
-    """One attempt: when, which, how it ended, how long it took, why."""
+def attempt_lines(attempt: Record) -> list[str]:
+    """One attempt: when, which, how it ended, how long it took, why, and where the handler failed."""
+    frames = attempt["response"].get("traceback") if isinstance(attempt["response"], dict) else None
+    below = [f"    {cell(line)}" for line in frames.splitlines()] if isinstance(frames, str) else []
+    return [_attempt(attempt), *below]
+
+
+def _attempt(attempt: Record) -> str:
     words = [f"attempt {attempt['attempt']}"]
     words += [f"{attempt['duration_ms']:.0f} ms"] if attempt["duration_ms"] is not None else []
     words += [f"by {cell(attempt['worker'])}"] if attempt["worker"] else []

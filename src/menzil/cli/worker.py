@@ -29,11 +29,13 @@ from menzil.worker.log import LOGGER
 @dsn_option
 @click.option("--channels", metavar="NAMES", help="Serve only these handlers and endpoints, separated by commas.")
 @click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Deliveries at once.  [default: 100]")
+@click.option("--threads", type=click.IntRange(1), metavar="N", help="Plain functions at once.  [default: 10]")
 @click.option("--processes", type=click.IntRange(1), default=1, metavar="N", help="Run so many workers.")
 @click.option("--once", is_flag=True, help="Deliver what is due, then end.")
 @click.option("--name", metavar="NAME", help="Name of the worker.  [default: host, process and chance]")
 @click.option("--lease", type=click.FloatRange(1), metavar="SECONDS", help="How long a message stays ours in silence.")
 @click.option("--batch", type=click.IntRange(1, 10_000), metavar="N", help="Most messages of one lease.")
+@click.option("--max-bytes", type=click.IntRange(1), metavar="N", help="Bytes of messages at once.  [default: 64 MiB]")
 @click.option("--grace", type=click.FloatRange(0), metavar="SECONDS", help="Time to finish at the end.  [default: 10]")
 @click.option("--no-listen", is_flag=True, help="Poll only, without waiting for NOTIFY.")
 @click.option("--no-prepare", is_flag=True, help="Prepare no statements (PgBouncer before 1.21).")
@@ -91,7 +93,7 @@ def _override(app: Worker, dsn: str | None, given: dict[str, Any]) -> None:
     if names == []:
         raise UsageError("--channels names nothing.", hint="write --channels emails,webhooks")
     off = {name: False for name in ("listen", "prepare", "janitors", "endpoints") if given[f"no_{name}"]}
-    values = {name: given[name] for name in ("concurrency", "name", "lease", "batch", "grace")}
+    values = {name: given[name] for name in ("concurrency", "threads", "name", "lease", "batch", "max_bytes", "grace")}
     # The command line decides, then the program, then the environment, which the worker asks by itself.
     app.override(dsn, channels=names, **values, **off)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from menzil.model.wire import Loads, json_dumps, json_loads, read_json, read_time, read_uuid, write_time
 
 T = TypeVar("T")
+P = TypeVar("P")
 # A row of message_dequeue: columns that psycopg reads at no cost are read, the others stay as they came over the wire.
 Raw = bytes | None
 Row = tuple[
@@ -120,6 +121,12 @@ class Message:
         return self.payload if self._row[2] is None else self._row[2]
 
     @property
+    def size(self) -> int:
+        """Bytes of the body as it came over the wire."""
+        row = self._row
+        return len(row[2] or b"") + len(row[3] or b"")
+
+    @property
     def state(self) -> bytes | None:
         """What the last defer left behind."""
         return self._row[4]
@@ -188,3 +195,24 @@ class Message:
 
     def __repr__(self) -> str:
         return f"<Message {self.id} of {self.channel!r}, attempt {self.attempt}>"
+
+
+class MessageOf(Message, Generic[P]):
+    """A message whose payload was decoded, for a handler with payload=…."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, message: Message, payload: P) -> MessageOf[P]:
+        """The same message with another payload."""
+        self = cls.__new__(cls)
+        self._row = message._row
+        self._loads = message._loads
+        self._seen = {**message._seen, 3: payload}
+        return self
+
+    @property
+    def payload(self) -> P:
+        """The payload as what the handler asked for."""
+        payload: P = self._seen[3]
+        return payload

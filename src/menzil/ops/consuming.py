@@ -18,12 +18,12 @@ from menzil.ops.op import Op, Rows
 _DEQUEUE = """
 select id, channel, content, payload, state, num_attempts, headers, correlation_id, metadata, ordering_key, priority,
   retry_count, created_at, scheduled_at, expires_at, unlock_at, batch
-from menzil.message_dequeue(%s::bigint, %s::integer, %s::text[], %s::text, %s::boolean, %s::boolean)"""
+from menzil.message_dequeue(%s::bigint, %s::integer, %s::text[], %s::text, %s::boolean, %s::boolean, %s::text[])"""
 _NEXT = """
 select id, channel, content, payload, state, num_attempts, headers, correlation_id, metadata, ordering_key, priority,
   retry_count, created_at, scheduled_at, expires_at, unlock_at, batch, outcome
 from menzil.message_next(%s::bigint[], %s::bigint[], %s::bigint, %s::integer, %s::text[], %s::text, %s::boolean,
-  %s::bigint[])"""
+  %s::bigint[], %s::text[])"""
 
 #: The messages, and what could not be completed.
 Following = tuple[list[Message], list[LeaseOutcome]]
@@ -59,11 +59,12 @@ def dequeue(
     worker: str | None = None,
     *,
     endpoints: bool = False,
+    leave_out: Sequence[str] = (),
     apart: bool = False,
     loads: Loads = json_loads,
 ) -> Op[list[Message]]:
-    """menzil.message_dequeue, from `channels`, all channels or all endpoints; `apart`: a lease for each message."""
-    params = (*_wish(limit, lease, channels, worker, endpoints), "t" if apart else "f")
+    """menzil.message_dequeue, from `channels`, all channels or all endpoints but some; `apart`: a lease per message."""
+    params = (*_wish(limit, lease, channels, worker, endpoints), "t" if apart else "f", _names(leave_out))
     return Op(_DEQUEUE, params, partial(read_messages, loads))
 
 
@@ -75,11 +76,12 @@ def following(
     worker: str | None = None,
     *,
     endpoints: bool = False,
+    leave_out: Sequence[str] = (),
     loads: Loads = json_loads,
 ) -> Op[Following]:
     """menzil.message_next: complete these and lease the next in one call."""
     done = list(done)
-    params = (*_tokens(done), *_wish(limit, lease, channels, worker, endpoints), _batches(done))
+    params = (*_tokens(done), *_wish(limit, lease, channels, worker, endpoints), _batches(done), _names(leave_out))
     return Op(_NEXT, params, partial(_read_following, loads))
 
 
@@ -95,6 +97,10 @@ def _wish(
         values.optional_text("worker", worker),
         "t" if endpoints else "f",
     )
+
+
+def _names(names: Sequence[str]) -> str | None:
+    return values.array(names) if names else None
 
 
 def _read_following(loads: Loads, rows: Rows) -> Following:

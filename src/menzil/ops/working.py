@@ -21,8 +21,8 @@ from set_config('synchronous_commit', 'off', true),
 where outcome <> 'settled'"""
 _HURRY = "select set_config('synchronous_commit', 'off', true)"
 
-_HELLO = "select menzil.worker_hello(%s::text, %s::text, %s::integer, %s::text, %s::text[], %s::integer)"
-_HEARTBEAT = "select menzil.worker_heartbeat(%s::text, %s::integer, %s::bigint, %s::bigint, %s::boolean)"
+_HELLO = "select menzil.worker_hello(%s::text, %s::text, %s::integer, %s::text, %s::text[], %s::integer, %s::text)"
+_HEARTBEAT = "select menzil.worker_heartbeat(%s::text, %s::integer, %s::bigint, %s::bigint, %s::boolean, %s::text)"
 _CONFIGS = """
 select id, name, protocol, config, updated_at from menzil.delivery_configs(%s::text[], %s::timestamptz[])"""
 
@@ -88,22 +88,22 @@ def channel_names(limit: int = 1000) -> Op[list[str]]:
 
 
 def hello(
-    worker: str, *, host: str, pid: int, version: str, channels: Sequence[str] | None, concurrency: int
+    worker: str, instance: str, *, host: str, pid: int, version: str, channels: Sequence[str] | None, concurrency: int
 ) -> Op[None]:
-    """menzil.worker_hello."""
+    """menzil.worker_hello; `instance` tells two workers of one name apart."""
     names = None if channels is None else values.array(channels)
-    return Op(_HELLO, (worker, host, str(pid), version, names, str(concurrency)), op.nothing)
+    return Op(_HELLO, (worker, host, str(pid), version, names, str(concurrency), instance), op.nothing)
 
 
-def heartbeat(worker: str, *, in_flight: int, delivered: int, failed: int, stopping: bool) -> Op[bool]:
+def heartbeat(worker: str, instance: str, *, in_flight: int, delivered: int, failed: int, stopping: bool) -> Op[bool]:
     """menzil.worker_heartbeat: whether the registry still knows this worker."""
     numbers = (str(in_flight), str(delivered), str(failed), "true" if stopping else "false")
-    return Op(_HEARTBEAT, (worker, *numbers), op.boolean)
+    return Op(_HEARTBEAT, (worker, *numbers, instance), op.boolean)
 
 
-def stop(worker: str) -> Op[None]:
+def stop(worker: str, instance: str) -> Op[None]:
     """menzil.worker_stop."""
-    return Op("select menzil.worker_stop(%s::text)", (worker,), op.nothing)
+    return Op("select menzil.worker_stop(%s::text, %s::text)", (worker, instance), op.nothing)
 
 
 def wait() -> Op[float]:

@@ -10,24 +10,22 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 from menzil.model.durations import Seconds, in_seconds
 from menzil.model.errors import UsageError
 from menzil.model.wire import Loads, json_loads
 from menzil.ops import choosing
-from menzil.worker.handler import Function, Handler
 from menzil.worker.log import LOGGER
-from menzil.worker.options import Options
+from menzil.worker.options import BYTES, THREADS, Options
+from menzil.worker.registering import Registering
 from menzil.worker.shift import Shift
 from menzil.worker.tally import Tally
-
-F = TypeVar("F", bound=Function)
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-class Worker:
+class Worker(Registering):
     """Delivers messages: to endpoints, and to the handlers you give it."""
 
     def __init__(
@@ -36,8 +34,10 @@ class Worker:
         *,
         name: str | None = None,
         concurrency: int = 100,
+        threads: int = THREADS,
         lease: Seconds | None = None,
         batch: int | None = None,
+        max_bytes: int = BYTES,
         endpoints: bool | None = None,
         channels: list[str] | None = None,
         listen: bool = True,
@@ -52,10 +52,12 @@ class Worker:
 
         The environment is read when it runs; the search for menzil.toml begins where this worker was made.
 
-        name         unique among workers; made from host and process unless given
-        concurrency  deliveries at once: of endpoints, and as many of handlers without a concurrency of their own
+        name         shown in the registry and with each attempt; made from host, process and chance unless given
+        concurrency  deliveries at once: of endpoints, and as many of async handlers without a concurrency of their own
+        threads      plain functions at once, of those without a concurrency of their own
         lease        seconds until a silent worker loses a message; 30 for handlers, stale_recovery_timeout for others
         batch        most messages of one lease
+        max_bytes    bytes of the bodies of all messages in this worker's hands, about
         endpoints    whether to deliver to endpoints, too; yes unless False
         channels     only these: names of handlers' channels, or of endpoints
         listen       whether to wait for NOTIFY besides polling
@@ -66,14 +68,17 @@ class Worker:
         secret_key   decrypts secrets of endpoints; MENZIL_SECRET_KEY unless given
         loads        another JSON library
         """
+        super().__init__()
         # What is not a connection string is refused now, not when it runs.
         self._dsn = None if dsn is None else choosing.given(dsn, "the argument dsn of Worker()")
         self._directory = choosing.here()
         self._options = Options(
             name=name,
             concurrency=concurrency,
+            threads=threads,
             lease=in_seconds("lease", lease),
             batch=batch,
+            max_bytes=max_bytes,
             endpoints=endpoints is not False,
             channels=channels,
             listen=listen,
@@ -85,28 +90,8 @@ class Worker:
             loads=loads,
         )
         self._options.check()
-        self._handlers: list[Handler] = []
         self._shift: Shift | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-
-    def handler(
-        self, *channels: str, concurrency: int | None = None, lease: Seconds | None = None, transaction: bool = False
-    ) -> Callable[[F], F]:
-        """Let the decorated function handle the messages of these channels.
-
-        It gets the message, and with `transaction` also a connection with an open transaction that commits together
-        with the end of the message. It returns nothing, Complete, Defer or Fail; an exception is tried again. With
-        `concurrency` or `lease` it has slots of its own.
-        """
-
-        def add(function: F) -> F:
-            taken = {name for handler in self._handlers for name in handler.channels} & set(channels)
-            if taken:
-                raise UsageError(f"The channel {sorted(taken)[0]!r} already has a handler.")
-            self._handlers.append(Handler(channels, function, concurrency, in_seconds("lease", lease), transaction))
-            return function
-
-        return add
 
     def run(self, *, once: bool = False) -> Tally:
         """Work until SIGTERM or SIGINT; with `once`, until nothing is due. Blocks, and returns what was done."""
@@ -123,7 +108,7 @@ class Worker:
             raise UsageError("This worker runs already.")
         self._loop = asyncio.get_running_loop()
         with _database(self.dsn) as dsn:
-            shift = self._shift = Shift(dsn, self._handlers, self._options, once=once)
+            shift = self._shift = Shift(dsn, self._handlers, self._options, self._hooks, once=once)
             try:
                 return await shift.run()
             finally:

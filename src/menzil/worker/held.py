@@ -31,6 +31,7 @@ class Held:
         "stopped",
         "taken_at",
         "task",
+        "trace",
         "uncertain",
     )
 
@@ -46,6 +47,7 @@ class Held:
         self.stopped = False  # its delivery was told to stop
         self.lost = False  # the lease is gone: whatever comes out is dropped
         self.outcome: Outcome | None = None
+        self.trace: str | None = None  # for the log, of a delivery that raised
         self.uncertain = False  # its outcome was sent, and the answer never came
 
     @property

@@ -111,7 +111,9 @@ class Leasing:
         except UnknownNameError:
             await self._look_for_channels()
             return 0
+        count = len(messages)
         if messages:
+            messages = source.sift(messages, asked_at)
             try:
                 if source.is_post:
                     await shift.post.learn({message.channel for message in messages})
@@ -120,16 +122,19 @@ class Leasing:
                 source.hand_back(messages, asked_at)  # leased, but not to be delivered without knowing more
                 raise
             await shift.suspects.take_in(source, messages, found, asked_at)
-        return len(messages)
+        return count
 
     async def _lease(self, limit: int, done: list[Held]) -> list[Message]:
         shift, source = self._shift, self.source
-        wish = (limit, source.lease, self._channels, shift.name)
+        channels, push, loads, out = self._channels, source.endpoints, shift.loads, source.out
+        if out and channels is not None:
+            channels, out = [name for name in channels if name not in out], []
+        wish = (limit, source.lease, channels, shift.name)
         if not done:
-            op = consuming.dequeue(*wish, endpoints=source.endpoints, apart=source.apart, loads=shift.loads)
+            op = consuming.dequeue(*wish, endpoints=push, leave_out=out, apart=source.apart, loads=loads)
             return await shift.lease.run(op)
         try:
-            both = consuming.following(done, *wish, endpoints=source.endpoints, loads=shift.loads)
+            both = consuming.following(done, *wish, endpoints=push, leave_out=out, loads=loads)
             messages, late = await shift.lease.run(both)
         except BaseException:
             shift.settler.keep(done)

@@ -1,6 +1,7 @@
 """What a worker says: one line per event, `event key=value …`, through the logger `menzil.worker`.
 
-Passwords of the DSN never appear, and an event that comes in floods is counted instead of repeated.
+Passwords of the DSN never appear, and an event that comes in floods is counted instead of repeated. The traceback of a
+failure follows its line, indented.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 import logging
 import time
 from collections.abc import Iterable
+from textwrap import indent
 
 LOGGER = logging.getLogger("menzil.worker")
 LOGGER.addHandler(logging.NullHandler())  # a program that embeds a worker decides what is shown
@@ -45,15 +47,15 @@ class Log:
         """Something that belongs to a normal day."""
         self._say(logging.INFO, event, facts)
 
-    def warning(self, event: str, **facts: object) -> None:
-        """Something went wrong, and the worker deals with it."""
-        self._say(logging.WARNING, event, facts)
+    def warning(self, event: str, *, trace: str | None = None, **facts: object) -> None:
+        """Something went wrong, and the worker deals with it; `trace` is a traceback without secrets."""
+        self._say(logging.WARNING, event, facts, trace)
 
     def error(self, event: str, **facts: object) -> None:
         """Something somebody should look at."""
         self._say(logging.ERROR, event, facts)
 
-    def _say(self, level: int, event: str, facts: dict[str, object]) -> None:
+    def _say(self, level: int, event: str, facts: dict[str, object], trace: str | None = None) -> None:
         if not LOGGER.isEnabledFor(level):
             return
         now = time.monotonic()
@@ -65,7 +67,8 @@ class Log:
         self._seen[event] = (since, count + 1)
         if count < FLOOD:
             words = [event, *(f"{name}={self._write(value)}" for name, value in facts.items() if value is not None)]
-            LOGGER.log(level, "%s", " ".join(words))
+            below = f"\n{indent(trace, '    ')}" if trace else ""
+            LOGGER.log(level, "%s%s", " ".join(words), below)
 
     def _write(self, value: object) -> str:
         if isinstance(value, float):

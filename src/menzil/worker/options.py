@@ -15,6 +15,10 @@ from menzil.model.wire import Loads, json_loads
 LEASE = 30.0
 #: Deliveries at once for a handler with a transaction: each needs a connection.
 CONNECTIONS = 10
+#: Threads for handlers that are plain functions: each may open a database connection of its own, as Django does.
+THREADS = 10
+#: Bytes of the bodies of messages that a worker holds.
+BYTES = 64 * 1024 * 1024
 #: Messages of one lease.
 BATCH = 500
 
@@ -30,8 +34,10 @@ class Options:
 
     name: str | None = None
     concurrency: int = 100
+    threads: int = THREADS
     lease: float | None = None
     batch: int | None = None
+    max_bytes: int = BYTES
     endpoints: bool = True
     channels: list[str] | None = None
     listen: bool = True
@@ -46,10 +52,16 @@ class Options:
         """Refuse what makes no sense."""
         if self.concurrency < 1:
             raise UsageError("The concurrency of a worker is 1 or more.")
+        if self.threads < 1:
+            raise UsageError(
+                "A worker has one thread or more.", hint="threads= is for handlers that are plain functions"
+            )
         if self.lease is not None and self.lease < 1:
             raise UsageError("A lease is a second or more.", hint="heartbeats keep it for as long as a delivery takes")
         if self.batch is not None and not 1 <= self.batch <= 10_000:
             raise UsageError("A batch is 1 to 10000 messages.")
+        if self.max_bytes < 1:
+            raise UsageError("max_bytes is 1 or more.", hint="one message at a time is always leased, however large")
         if self.grace < 0:
             raise UsageError("The grace period is zero or more seconds.")
         if self.poll is not None and not 0 < self.poll[0] <= self.poll[1]:

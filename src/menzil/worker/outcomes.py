@@ -6,7 +6,8 @@ import inspect
 import traceback
 from pathlib import PurePath
 
-from menzil.model.outcome import Complete, Defer, Fail, Outcome
+from menzil.model.outcome import Complete, Defer, Fail, Outcome, Response
+from menzil.worker import trace
 from menzil.worker.log import Hide
 
 #: Nothing to say but that it is done.
@@ -34,11 +35,12 @@ def read(result: object, name: str) -> Outcome:
 
 def fault(error: BaseException) -> Fail:
     """Say what was raised and where, but not with which words: those of a protocol may hold secrets of its endpoint."""
-    return Fail(f"The protocol itself failed with {type(error).__qualname__}{_place(error)}.")
+    reason = f"The protocol itself failed with {type(error).__qualname__}{_place(error)}."
+    return Fail(reason, response=_frames(trace.own(error, None)))
 
 
 def failure(error: BaseException, hide: Hide) -> Fail:
-    """Say what was raised and where; it is tried again."""
+    """Say what was raised and where; it is tried again. The frames of the user's own code are kept with the attempt."""
     kind = type(error).__qualname__
     if type(error).__module__ not in ("builtins", "__main__"):
         kind = f"{type(error).__module__}.{kind}"
@@ -49,7 +51,12 @@ def failure(error: BaseException, hide: Hide) -> Fail:
     text = hide(text).strip()
     if len(text) > LONGEST:
         text = text[:LONGEST] + "…"
-    return Fail(f"{kind}: {text}{_place(error)}" if text else f"{kind}{_place(error)}")
+    reason = f"{kind}: {text}{_place(error)}" if text else f"{kind}{_place(error)}"
+    return Fail(reason, response=_frames(trace.own(error, hide)))
+
+
+def _frames(text: str) -> Response | None:
+    return {"traceback": text} if text else None
 
 
 def _place(error: BaseException) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import socket
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ from menzil.ops import working
 if TYPE_CHECKING:
     from menzil.worker.shift import Shift
 
+#: Environment variable with the instance of a child of `menzil worker --processes`.
+INSTANCE = "MENZIL_WORKER_INSTANCE"
 #: Seconds between two signs of life.
 EVERY = 5.0
 
@@ -26,6 +29,8 @@ class Registry:
     def __init__(self, shift: Shift, channels: list[str] | None) -> None:
         self._shift = shift
         self._channels = channels
+        # Two workers of one name have two entries.
+        self._instance = os.environ.pop(INSTANCE, "") or secrets.token_hex(8)
 
     async def hello(self) -> None:
         """Enter this worker."""
@@ -34,6 +39,7 @@ class Registry:
         await shift.upkeep.run(
             working.hello(
                 shift.name,
+                self._instance,
                 host=socket.gethostname(),
                 pid=os.getpid(),
                 version=version("menzil"),
@@ -58,13 +64,14 @@ class Registry:
     async def goodbye(self) -> None:
         """Say what was done, and leave."""
         await self._beat()
-        await self._shift.upkeep.run(working.stop(self._shift.name))
+        await self._shift.upkeep.run(working.stop(self._shift.name, self._instance))
 
     async def _beat(self) -> bool:
         shift, tally = self._shift, self._shift.tally
         return await shift.upkeep.run(
             working.heartbeat(
                 shift.name,
+                self._instance,
                 in_flight=shift.in_flight,
                 delivered=tally.delivered,
                 failed=tally.failed,

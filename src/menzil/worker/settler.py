@@ -237,6 +237,7 @@ class Settler:
             attempt=held.attempt,
             then=answer.value,
             reason=outcome.reason,
+            trace=held.trace,
         )
 
     def _after(self, sources: set[Source]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any
@@ -15,7 +15,9 @@ from menzil.model.secrets import secret_keys
 from menzil.ops import working
 from menzil.ops.preparing import Preparing
 from menzil.worker.address import Address
+from menzil.worker.budget import Budget
 from menzil.worker.handler import Handler
+from menzil.worker.hooks import Hooks
 from menzil.worker.jobs import Jobs
 from menzil.worker.keeper import Keeper
 from menzil.worker.leasing import Leasing
@@ -33,6 +35,7 @@ from menzil.worker.tally import Tally
 from menzil.worker.threads import Threads
 from menzil.worker.transaction import Lender
 from menzil.worker.wake import Listener, Wake
+from menzil.worker.watchdog import Watchdog
 
 #: Seconds for the last outcomes to be settled, and for deliveries to notice that they were stopped.
 LAST_WORDS, NOTICE = 10.0, 1.0
@@ -41,8 +44,11 @@ LAST_WORDS, NOTICE = 10.0, 1.0
 class Shift:
     """What a worker is while it runs."""
 
-    def __init__(self, dsn: str, handlers: Sequence[Handler], options: Options, *, once: bool = False) -> None:
+    def __init__(
+        self, dsn: str, handlers: Sequence[Handler], options: Options, hooks: Hooks, *, once: bool = False
+    ) -> None:
         self.options = options
+        self.hooks = hooks
         self.address = Address(dsn, Preparing(options.prepare, self._tell_of_preparing))
         self.hide = Hide(self.address.secrets())
         self.log = Log(self.hide)
@@ -87,6 +93,14 @@ class Shift:
             return self.tally
         settings = await self.upkeep.run(working.settings())
         self.post = Post(self.lease, self.name, settings, self.log, secret_keys(self.options.secret_key))
+        self.budget = Budget(self.options.max_bytes, int(settings["max_payload_size"]))
+        await self.hooks.start()
+        try:
+            return await self._work(settings)
+        finally:
+            await self.hooks.stop(self.log)
+
+    async def _work(self, settings: Mapping[str, str]) -> Tally:
         what = plan(self, float(settings["stale_recovery_timeout"]))
         self.sources = what.sources
         await self._check_names(what)
@@ -99,6 +113,8 @@ class Shift:
         began = monotonic()
         registry = Registry(self, what.names)
         await registry.hello()
+        watchdog = Watchdog(self.log)
+        watchdog.start()
         try:
             leases = self._start(registry)
             try:
@@ -109,6 +125,7 @@ class Shift:
             finally:
                 await self._to_the_end(self._wind_down(leases))
         finally:
+            watchdog.stop()
             await self._close(registry)
         if self.broken is not None:
             raise self.broken

@@ -8,16 +8,17 @@ delivered faster than they can be leased are leased a little ahead (never more t
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from menzil.model.message import Message
-from menzil.model.outcome import Outcome
-from menzil.worker import outcomes
+from menzil.model.outcome import Fail, Outcome
+from menzil.worker import outcomes, trace
 from menzil.worker.held import Held
+from menzil.worker.share import Shares
 from menzil.worker.wake import Bell
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ class Source:
         self.room = asyncio.Event()
         self.bell = Bell()
         shift.wake.bells.append(self.bell)
+        # A channel that is alone shares with nobody.
+        shares = is_post and (channels is None or len(channels) > 1)
+        self._shares = Shares(concurrency, concurrency * ELASTIC) if shares else None
         self._ahead = 0
         self._slow = 0
         self._spent, self._done = 0.0, 0.0  # seconds and deliveries, the recent ones weighing most
@@ -90,18 +94,50 @@ class Source:
         """How many deliveries are under way."""
         return len(self.held) - len(self.queue)
 
+    @property
+    def out(self) -> list[str]:
+        """Endpoints that have had their share of the slots: others are leased."""
+        return self._shares.out if self._shares else []
+
     def free(self) -> int:
         """How many messages may be leased now; 0 while it is not worth asking."""
-        room = self.concurrency + self._slow + self._ahead - len(self.held)
-        if room <= 0 or (self.held and room * 4 < min(self.batch, self.concurrency + self._ahead)):
+        if self._shares:
+            self._shares.look()
+        room = self._room()
+        if room and self._shares:
+            room = min(room, self._shares.room)
+        if not room:
             return 0
-        return min(room, self.batch)
+        fits = self.shift.budget.room()
+        return min(room, self.batch, fits if self.held else max(1, fits))
+
+    def _room(self) -> int:
+        room = self.concurrency + self._slow + self._ahead - len(self.held)
+        if room <= 0:
+            return 0
+        # Few slots for many messages are not worth a call, but for endpoints that others keep from their slots.
+        if self.held and room * 4 < min(self.batch, self.concurrency + self._ahead) and not self.out:
+            return 0
+        return room
+
+    def sift(self, messages: list[Message], asked_at: float) -> list[Message]:
+        """Hand back what goes beyond the share of an endpoint that nothing is known of; return the rest."""
+        if not self._shares:
+            return messages
+        fits = self._shares.fits([message.channel for message in messages])
+        if all(fits):
+            return messages
+        self.hand_back([message for message, fit in zip(messages, fits, strict=True) if not fit], asked_at)
+        return [message for message, fit in zip(messages, fits, strict=True) if fit]
 
     def take_in(self, messages: list[Message], asked_at: float) -> list[Held]:
         """Put what was leased in line and rouse slots for it."""
         new = [Held(message, self, asked_at) for message in messages]
         self.held.update(new)
         self.queue.extend(new)
+        self.shift.budget.enter(messages)
+        if self._shares:
+            self._shares.enter([message.channel for message in messages], asked_at)
         if self._done:
             self._ahead = min(self.batch, int(AHEAD * self.concurrency * self._done / max(self._spent, 1e-9)))
             self._spent, self._done = self._spent / 2, self._done / 2
@@ -110,13 +146,18 @@ class Source:
 
     def let_slow_ones_be(self, now: float) -> None:
         """Make room for others beside endpoints that keep us waiting."""
-        if self.is_post and (self.busy >= self.concurrency or self._slow):
+        if self.is_post and (self.held or self._slow):
             limit, most = now - SLOW, self.concurrency * (ELASTIC - 1)
-            self._slow = min(most, sum(held.task is not None and held.taken_at < limit for held in self.held))
+            slow = Counter([held.channel for held in self.held if held.task is not None and held.taken_at < limit])
+            self._slow = min(most, slow.total())
+            if self._shares:
+                self._shares.slow(slow, now)
             if self.queue:
                 self._rouse()
-            if self.free():
+            if self._room():
                 self.room.set()
+                if self.out:
+                    self.bell.ring()  # the leaser may wait for other endpoints
 
     @property
     def pace(self) -> float | None:
@@ -167,9 +208,9 @@ class Source:
                     outcome = result if type(result) is Settled else outcomes.read(result, held.channel)
                 except asyncio.CancelledError as error:
                     # Unless it was stopped, something inside was cancelled, not this task: a failure like any other.
-                    outcome = outcomes.BACK if held.stopped else outcomes.failure(error, self.shift.hide)
+                    outcome = outcomes.BACK if held.stopped else self._raised(held, error)
                 except BaseException as error:
-                    outcome = outcomes.failure(error, self.shift.hide)
+                    outcome = self._raised(held, error)
                 began, now = now, monotonic()
                 self._end(held, outcome, now - began)
                 if held.stopped or copy_context() != self._context:
@@ -186,19 +227,32 @@ class Source:
             self._idle.append(waiting)
             await waiting
 
+    def _raised(self, held: Held, error: BaseException) -> Fail:
+        held.trace = trace.full(error, self.shift.hide)
+        return outcomes.failure(error, self.shift.hide)
+
     def _end(self, held: Held, outcome: Outcome | Settled, seconds: float) -> None:
         """The delivery is over: settle what came out of it."""
         held.task = None
         if not held.lost:
             self._spent += seconds
             self._done += 1
-            self.held.discard(held)
+            self._let_go(held, seconds)
             if isinstance(outcome, Settled):
                 self.shift.settler.note(held, outcome.outcome)
             else:
                 self.shift.settler.put(held, outcome)
-        if not self.room.is_set() and self.free():
+        if not self.room.is_set() and self._room():
             self.room.set()
+
+    def _let_go(self, held: Held, seconds: float | None = None) -> None:
+        """It is not ours any more, but for its outcome."""
+        if held in self.held:
+            self.held.discard(held)
+            self.shift.budget.leave(held.message)
+            del held.message  # the outcome may have to wait for the database, and the body would stay in memory
+            if self._shares:
+                self._shares.leave(held.channel, seconds)
 
     # Stopping
 
@@ -222,14 +276,14 @@ class Source:
 
     def abandon(self, held: Held) -> None:
         """Hand it back whatever is done with it here."""
-        self.held.discard(held)
+        self._let_go(held)
         held.lost = True
         self.shift.settler.put(held, outcomes.BACK)
 
     def give_up(self, held: Held) -> None:
         """The lease is gone: stop the delivery and drop what comes out of it."""
         held.lost = True
-        self.held.discard(held)
+        self._let_go(held)
         if held.task is not None:
             self._stop(held)
         elif held in self.queue:

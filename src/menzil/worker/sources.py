@@ -1,14 +1,17 @@
-"""Which sources a worker has: one for endpoints, one that most handlers share, and one for each that wants its own."""
+"""Which sources a worker has: for endpoints, for async handlers, for plain functions, for each handler apart."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from menzil.worker.django import tidily
 from menzil.worker.handler import Handler
+from menzil.worker.hooks import surround, telling
 from menzil.worker.options import BATCH, CONNECTIONS, LEASE
 from menzil.worker.source import Call, Source
 from menzil.worker.transaction import call_within
+from menzil.worker.ways import Way
 
 if TYPE_CHECKING:
     from menzil.worker.shift import Shift
@@ -32,21 +35,10 @@ def plan(shift: Shift, endpoint_lease: float) -> Plan:
     }
     chosen = {handler: names for handler, names in chosen.items() if names}
     sources = [_own(shift, handler, names) for handler, names in chosen.items() if handler.is_apart]
-    shared = {
-        name: _call(shift, handler) for handler, names in chosen.items() if not handler.is_apart for name in names
-    }
-    if shared:
-        sources.append(
-            Source(
-                shift,
-                "handlers",
-                shared.__getitem__,
-                channels=list(shared),
-                concurrency=options.concurrency,
-                lease=options.lease or LEASE,
-                batch=options.batch or BATCH,
-            )
-        )
+    for name, is_async in (("handlers", True), ("functions", False)):
+        some = {one: names for one, names in chosen.items() if not one.is_apart and one.is_async is is_async}
+        if some:
+            sources.append(_shared(shift, name, some))
     handled = {name for names in chosen.values() for name in names}
     named = sorted((wanted or set()) - handled)
     if options.endpoints and (wanted is None or named):
@@ -68,25 +60,57 @@ def plan(shift: Shift, endpoint_lease: float) -> Plan:
     return Plan(sources, names, named)
 
 
+def _shared(shift: Shift, name: str, chosen: dict[Handler, list[str]]) -> Source:
+    options = shift.options
+    calls = {channel: _call(shift, handler) for handler, channels in chosen.items() for channel in channels}
+    return Source(
+        shift,
+        name,
+        calls.__getitem__,
+        channels=list(calls),
+        concurrency=min(_most(shift, handler) for handler in chosen),
+        lease=options.lease or LEASE,
+        batch=options.batch or BATCH,
+    )
+
+
+def _most(shift: Shift, handler: Handler) -> int:
+    """How many messages a handler without a concurrency of its own takes at once."""
+    options = shift.options
+    if handler.way is not Way.NONE:
+        return min(CONNECTIONS, options.concurrency)
+    return options.concurrency if handler.is_async else min(options.threads, options.concurrency)
+
+
 def _own(shift: Shift, handler: Handler, names: list[str]) -> Source:
     options = shift.options
-    most = min(CONNECTIONS, options.concurrency) if handler.transaction else options.concurrency
     call = _call(shift, handler)
     return Source(
         shift,
         handler.name,
         lambda _: call,
         channels=names,
-        apart=handler.transaction,
-        concurrency=handler.concurrency or most,
+        apart=handler.way is not Way.NONE,
+        concurrency=handler.concurrency or _most(shift, handler),
         lease=handler.lease or options.lease or LEASE,
         batch=options.batch or BATCH,
     )
 
 
 def _call(shift: Shift, handler: Handler) -> Call:
-    if handler.transaction:
+    """Return how a handler is called: inside the hooks of its worker, in its transaction, in a thread."""
+    hooks = shift.hooks
+    handler = replace(handler, function=surround(handler.call, hooks.around, awaited=handler.is_async), payload=None)
+    call = _bare_call(shift, handler)
+    if not hooks.on_error:
+        return call
+    return telling(call, lambda message, error: hooks.tell(message, error, shift.threads, shift.log))
+
+
+def _bare_call(shift: Shift, handler: Handler) -> Call:
+    if handler.way is not Way.NONE:
         return call_within(handler, shift.lender, lambda: shift.threads)
     if handler.is_async:
         return handler.function
-    return lambda message: shift.threads.start(handler.function, message)
+    function = tidily(handler.function)
+    return lambda message: shift.threads.start(function, message)

@@ -1,8 +1,8 @@
-"""Handlers with transaction=True: their writes and the end of the message commit together, or neither does.
+"""Handlers with a transaction: their writes and the end of the message commit together, or neither does.
 
-The handler gets a connection with a transaction open. When it returns, the message is completed (or deferred) in the
-same transaction; a lease that was lost meanwhile refuses that, and everything is rolled back. A failure is rolled back
-first and settled as always.
+With transaction=True the handler gets a psycopg connection with a transaction open; `orm` is about sessions of ORMs.
+When it returns, the message is completed (or deferred) in the same transaction; a lease that was lost meanwhile refuses
+that, and everything is rolled back. A failure is rolled back first and settled as always.
 
 The transaction has the isolation level that the role has by default: what the handler writes is the handler's. At
 REPEATABLE READ and SERIALIZABLE the database may say that it met another transaction; then the handler runs again.
@@ -11,36 +11,34 @@ REPEATABLE READ and SERIALIZABLE the database may say that it met another transa
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import psycopg
 
 from menzil.model.errors import translate
 from menzil.model.message import Message
-from menzil.model.outcome import Complete, Fail, Outcome
-from menzil.ops import consuming
+from menzil.model.outcome import Outcome
 from menzil.ops.op import Op
 from menzil.ops.preparing import LOST
 from menzil.worker import outcomes
 from menzil.worker.address import Address, Conn, SyncConn
+from menzil.worker.django import tidily
+from menzil.worker.endings import UndoError, ending
 from menzil.worker.handler import Function, Handler
 from menzil.worker.link import hung_up
+from menzil.worker.orm import in_async_session, in_django, in_session, met_another
 from menzil.worker.source import Call, Settled
 from menzil.worker.threads import Threads
+from menzil.worker.ways import Way
 
 #: How often a handler runs again at once because its transaction met another one; after that it has failed.
 AGAIN = 4
-_MET_ANOTHER = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
-_AGAIN_AFTER = (*_MET_ANOTHER, *LOST)
 
 
-class UndoError(Exception):
-    """Carries a failure out of the transaction it rolls back."""
-
-    def __init__(self, outcome: Fail) -> None:
-        super().__init__(outcome.reason)
-        self.outcome = outcome
+def _again(error: Exception) -> bool:
+    """Whether the transaction may succeed when it runs again: it met another, or a pooler lost its statements."""
+    return met_another(error) or isinstance(error, LOST)
 
 
 class Lender:
@@ -105,26 +103,50 @@ def _usable(conn: Conn | SyncConn) -> bool:
 
 def call_within(handler: Handler, lender: Lender, threads: Callable[[], Threads]) -> Call:
     """Return how a handler with a transaction is called."""
-    function = handler.function
+    once = _once(handler, lender)
 
     async def awaited(message: Message) -> Any:
         for _ in range(AGAIN):
-            with suppress(*_AGAIN_AFTER):
-                return await _try(function, message, lender)
-        return await _try(function, message, lender)
+            try:
+                return await once(message)
+            except Exception as error:
+                if not _again(error):
+                    raise
+        return await once(message)
 
-    def threaded(message: Message) -> Any:
-        return threads().start(_in_thread, function, message, lender)
+    def in_thread(message: Message) -> Any:
+        for _ in range(AGAIN):
+            try:
+                return once(message)
+            except Exception as error:
+                if not _again(error):
+                    raise
+        return once(message)
 
-    return awaited if handler.is_async else threaded
+    if handler.is_async:
+        return awaited
+    tidy = tidily(in_thread)
+    return lambda message: threads().start(tidy, message)
 
 
-async def _try(function: Function, message: Message, lender: Lender) -> Outcome | Settled:
+def _once(handler: Handler, lender: Lender) -> Callable[[Message], Any]:
+    match handler.way:
+        case Way.SESSION:
+            return in_session(handler)
+        case Way.ASYNC_SESSION:
+            return in_async_session(handler)
+        case Way.DJANGO:
+            return in_django(handler)
+        case _:
+            return partial(_try if handler.is_async else _try_sync, handler.function, lender)
+
+
+async def _try(function: Function, lender: Lender, message: Message) -> Outcome | Settled:
     conn = await lender.take()
     try:
         async with conn.transaction():
             outcome = outcomes.read(await function(message, conn), message.channel)
-            await _end(conn, _ending(message, outcome))
+            await _end(conn, ending(message, outcome))
     except UndoError as undo:
         return undo.outcome
     except LOST as error:
@@ -136,19 +158,12 @@ async def _try(function: Function, message: Message, lender: Lender) -> Outcome 
     return Settled(outcome)
 
 
-def _in_thread(function: Function, message: Message, lender: Lender) -> Outcome | Settled:
-    for _ in range(AGAIN):
-        with suppress(*_AGAIN_AFTER):
-            return _try_sync(function, message, lender)
-    return _try_sync(function, message, lender)
-
-
-def _try_sync(function: Function, message: Message, lender: Lender) -> Outcome | Settled:
+def _try_sync(function: Function, lender: Lender, message: Message) -> Outcome | Settled:
     conn = lender.take_sync()
     try:
         with conn.transaction():
             outcome = outcomes.read(function(message, conn), message.channel)
-            _end_sync(conn, _ending(message, outcome))
+            _end_sync(conn, ending(message, outcome))
     except UndoError as undo:
         return undo.outcome
     except LOST as error:
@@ -172,11 +187,3 @@ def _end_sync(conn: SyncConn, op: Op[None]) -> None:
         psycopg.Cursor(conn).execute(op.text, op.params)
     except psycopg.Error as error:
         raise translate(error) or error from error
-
-
-def _ending(message: Message, outcome: Outcome) -> Op[None]:
-    if isinstance(outcome, Fail):
-        raise UndoError(outcome)
-    if isinstance(outcome, Complete):
-        return consuming.complete(message)
-    return consuming.defer(message, delay=outcome.seconds, until=outcome.until, state=outcome.state)

@@ -12,7 +12,7 @@ from menzil.cli.database import Database, on_database
 from menzil.cli.endpoint.look import described
 from menzil.cli.lazy import SOMETHING_TO_FIX
 from menzil.cli.show import document, json_option, say
-from menzil.cli.timeline import attempt_line
+from menzil.cli.timeline import attempt_lines
 from menzil.model.status import Status
 from menzil.ops import looking_messages, messages, sending
 
@@ -46,7 +46,7 @@ def test(ctx: click.Context, db: Database, name: str, body: Any, timeout: float,
         document({"id": message_id, "status": status.status, "last_error": status.last_error, "attempts": attempts})
     else:
         for attempt in attempts:
-            click.echo(attempt_line(attempt))
+            click.echo("\n".join(attempt_lines(attempt)))
         click.echo(f"{message_id} {status.status}")
     if not status.ended:
         say(f"It has not ended after {timeout:g} s.")

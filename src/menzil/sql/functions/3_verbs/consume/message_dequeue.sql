@@ -1,14 +1,16 @@
 -- Leases up to p_limit messages for p_lock_ms milliseconds: highest priority first, channels of equal priority in turn,
 -- inside a channel by position, then id. p_channels names the channels to serve, NULL serves all; p_endpoints serves
--- every endpoint and no plain channel. p_apart gives every message a lease of its own, for messages that are settled in
+-- every endpoint and no plain channel, but for those that p_except names: a worker names endpoints that have had their share of
+-- its slots. p_apart gives every message a lease of its own, for messages that are settled in
 -- transactions that stay open: the messages of one lease wait for each other's settles.
 -- (id, num_attempts) is the lease: every settle and heartbeat must show both; batch, if it is shown too, finds it faster.
 -- Call it in a short transaction of its own.
 drop function if exists menzil.message_dequeue(bigint, integer, text[], text, boolean);
+drop function if exists menzil.message_dequeue(bigint, integer, text[], text, boolean, boolean);
 select menzil._make_hot('message_dequeue', replace(replace(replace(replace(replace($hot$
 create or replace function menzil.message_dequeue(
   p_lock_ms bigint, p_limit integer default 1, p_channels text[] default null, p_worker text default null, p_endpoints boolean default false,
-  p_apart boolean default false
+  p_apart boolean default false, p_except text[] default null
 ) returns table (
   id bigint, channel text, content bytea, payload jsonb, state bytea, num_attempts bigint, headers jsonb, correlation_id uuid, metadata jsonb,
   ordering_key text, priority integer, retry_count integer, created_at timestamptz, scheduled_at timestamptz, expires_at timestamptz,
@@ -55,6 +57,11 @@ begin
   end if;
   if v_push and p_channels is not null then
     perform menzil._refuse_value('Either channels are named or all endpoints are served.', 'Dequeue twice to do both.');
+  elsif p_except is not null then
+    if not v_push then
+      perform menzil._refuse_value('p_except goes with p_endpoints.', 'Name the channels to serve in p_channels.');
+    end if;
+    v_only := array(select c.id from menzil.channel c where c.name = any (p_except));   -- with v_push: every endpoint but these
   end if;
   v_unlock := v_now + p_lock_ms * interval '1 ms';
   v_look := menzil._tend(v_now, p_limit, v_only, not v_push and not (p_apart and p_limit > 1) and v_now >= {from} and v_now < {to});

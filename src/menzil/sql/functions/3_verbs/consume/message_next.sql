@@ -4,10 +4,11 @@
 -- The short way serves the common case in one or two statements: a whole batch of a plain channel, and a lane whose first run has
 -- more than enough. Everything else, and ten times a second everything, goes the long way of message_complete and
 -- message_dequeue: so a schedule, a retry, a higher priority or another lane may be 100 ms late beside a hot lane.
+drop function if exists menzil.message_next(bigint[], bigint[], bigint, integer, text[], text, boolean, bigint[]);
 select menzil._make_hot('message_next', replace(replace(replace(replace($hot$
 create or replace function menzil.message_next(
   p_ids bigint[], p_num_attempts bigint[], p_lock_ms bigint, p_limit integer default 1, p_channels text[] default null, p_worker text default null,
-  p_endpoints boolean default false, p_batches bigint[] default null
+  p_endpoints boolean default false, p_batches bigint[] default null, p_except text[] default null
 ) returns table (
   id bigint, channel text, content bytea, payload jsonb, state bytea, num_attempts bigint, headers jsonb, correlation_id uuid, metadata jsonb,
   ordering_key text, priority integer, retry_count integer, created_at timestamptz, scheduled_at timestamptz, expires_at timestamptz,
@@ -33,7 +34,7 @@ begin
   if menzil._microseconds(v_now) - menzil._register('menzil.swept_at') not between 0 and 100000 or p_endpoints or cardinality(p_channels) > 1
      or (p_limit between 1 and 10000 and p_lock_ms between 1 and 604800000 and v_n >= 0) is not true or v_now < {from} or v_now >= {to}
      or current_setting('transaction_isolation') <> 'read committed' then
-    return query select o.* from menzil._next_the_long_way(p_ids, p_num_attempts, p_lock_ms, p_limit, p_channels, p_worker, p_endpoints, p_batches) o;
+    return query select o.* from menzil._next_the_long_way(p_ids, p_num_attempts, p_lock_ms, p_limit, p_channels, p_worker, p_endpoints, p_batches, p_except) o;
     return;
   end if;
   v_unlock := v_now + p_lock_ms * interval '1 ms';
@@ -69,7 +70,7 @@ begin
     return query select o.* from menzil._settle_for_next(p_ids, p_num_attempts, p_batches) o;
   end if;
   if v_ids is null then
-    return query select o.* from menzil._next_the_long_way('{}', '{}', p_lock_ms, p_limit, p_channels, p_worker, p_endpoints, null) o;
+    return query select o.* from menzil._next_the_long_way('{}', '{}', p_lock_ms, p_limit, p_channels, p_worker, p_endpoints, null, p_except) o;
     return;
   end if;
   if current_setting('synchronous_commit') = 'off' then

@@ -12,10 +12,11 @@ declare
 begin
   if v_rank is null then
     return 0;
-  elsif p_only is not null then
+  elsif p_only is not null and not p_push then
     v_at := (menzil._lanes_of(p_only, v_rank, v_now, 1))[1];
   elsif p_push then
-    v_at := (select l.ctid from menzil.lane l where l.push and l.rank = v_rank and l.next_at >= p_floor and l.next_at <= v_now order by l.next_at limit 1);
+    v_at := (select l.ctid from menzil.lane l where l.push and l.rank = v_rank and l.next_at >= p_floor and l.next_at <= v_now
+                and (p_only is null or l.channel_id <> all (p_only)) order by l.next_at limit 1);
   else
     v_at := (select l.ctid from menzil.lane l where l.rank = v_rank and l.next_at >= p_floor and l.next_at <= v_now order by l.next_at limit 1);
   end if;

@@ -6,8 +6,8 @@ declare
   v_count integer;
 begin
   perform menzil._check_limit(p_limit, 1000000);
-  delete from menzil.worker w where w.name = any (array(
-    select o.name from menzil.worker o where o.stopped_at < v_now - interval '1 day' or o.heartbeat_at < v_now - interval '7 days'
+  delete from menzil.worker w where w.ctid = any (array(
+    select o.ctid from menzil.worker o where o.stopped_at < v_now - interval '1 day' or o.heartbeat_at < v_now - interval '7 days'
      limit p_limit for update skip locked));
   get diagnostics v_count = row_count;
   return v_count;

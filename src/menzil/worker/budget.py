@@ -1,0 +1,36 @@
+"""How many bytes of messages a worker holds: a lease is bounded in messages, and messages may be large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from menzil.model.message import Message
+
+#: How much of the last estimate is left when messages become smaller.
+_DECAY = 0.7
+
+
+class Budget:
+    """Bytes of the bodies of all messages in the hands of one worker."""
+
+    def __init__(self, most: int, largest: int) -> None:
+        """`largest` is how large a message may be: a worker that has seen none yet is careful."""
+        self.most = most
+        self.held = 0
+        self._expected = float(max(1, largest))  # bytes of the next message, as far as is known
+
+    def enter(self, messages: Sequence[Message]) -> None:
+        """These were leased."""
+        if not messages:
+            return
+        size = sum([message.size for message in messages])
+        self.held += size
+        self._expected = max(1.0, size / len(messages), self._expected * _DECAY)
+
+    def leave(self, message: Message) -> None:
+        """This one is out of our hands."""
+        self.held -= message.size
+
+    def room(self) -> int:
+        """How many more messages fit, if they are like the last ones."""
+        return max(0, int((self.most - self.held) / self._expected))

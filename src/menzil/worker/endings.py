@@ -1,0 +1,25 @@
+"""The end of a message as a statement of the handler's own transaction."""
+
+from __future__ import annotations
+
+from menzil.model.message import Message
+from menzil.model.outcome import Complete, Fail, Outcome
+from menzil.ops import consuming
+from menzil.ops.op import Op
+
+
+class UndoError(Exception):
+    """Carries a failure out of the transaction it rolls back."""
+
+    def __init__(self, outcome: Fail) -> None:
+        super().__init__(outcome.reason)
+        self.outcome = outcome
+
+
+def ending(message: Message, outcome: Outcome) -> Op[None]:
+    """Return what completes or defers the message; a failure is raised, because it rolls everything back."""
+    if isinstance(outcome, Fail):
+        raise UndoError(outcome)
+    if isinstance(outcome, Complete):
+        return consuming.complete(message)
+    return consuming.defer(message, delay=outcome.seconds, until=outcome.until, state=outcome.state)

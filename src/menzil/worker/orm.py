@@ -1,0 +1,150 @@
+"""Handlers whose transaction is that of an ORM: a session of SQLAlchemy, or Django's.
+
+The end of the message is one more statement of that transaction. It goes through the ORM itself, so any driver will do
+that the ORM uses for PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import Any
+
+import psycopg
+
+from menzil.model.errors import SchemaMissingError, UsageError, translate
+from menzil.model.message import Message
+from menzil.model.outcome import Outcome
+from menzil.ops.op import Op
+from menzil.worker import outcomes
+from menzil.worker.endings import UndoError, ending
+from menzil.worker.handler import Handler
+from menzil.worker.source import Settled
+
+_PLACEHOLDER = re.compile(r"%[sb]")
+
+
+def in_session(handler: Handler) -> Callable[[Message], Outcome | Settled]:
+    """Return how a plain function is called with a session of the sessionmaker."""
+    maker, function = handler.transaction, handler.function
+
+    def call(message: Message) -> Outcome | Settled:
+        try:
+            with maker.begin() as session:
+                outcome = outcomes.read(function(message, session), message.channel)
+                op = ending(message, outcome)
+                _still_open(session)
+                try:
+                    session.execute(*_for_sqlalchemy(op))
+                except Exception as error:
+                    raise _in_our_words(error) from error
+        except UndoError as undo:
+            return undo.outcome
+        return Settled(outcome)
+
+    return call
+
+
+def in_async_session(handler: Handler) -> Callable[[Message], Awaitable[Outcome | Settled]]:
+    """Return how an async handler is called with a session of the async_sessionmaker."""
+    maker, function = handler.transaction, handler.function
+
+    async def call(message: Message) -> Outcome | Settled:
+        try:
+            async with maker.begin() as session:
+                outcome = outcomes.read(await function(message, session), message.channel)
+                op = ending(message, outcome)
+                _still_open(session)
+                try:
+                    await session.execute(*_for_sqlalchemy(op))
+                except Exception as error:
+                    raise _in_our_words(error) from error
+        except UndoError as undo:
+            return undo.outcome
+        return Settled(outcome)
+
+    return call
+
+
+def in_django(handler: Handler) -> Callable[[Message], Outcome | Settled]:
+    """Return how a plain function is called inside transaction.atomic()."""
+    function = handler.function
+    alias = handler.transaction.partition(":")[2] or "default"
+    db = _django_db(alias)
+
+    def call(message: Message) -> Outcome | Settled:
+        atomic: AbstractContextManager[Any] = db.transaction.atomic(using=alias)
+        try:
+            with atomic:
+                outcome = outcomes.read(function(message), message.channel)
+                op = ending(message, outcome)
+                try:
+                    with db.connections[alias].cursor() as cursor:
+                        cursor.execute(op.text.replace("%b", "%s"), op.params)
+                except Exception as error:
+                    raise _in_our_words(error) from error
+        except UndoError as undo:
+            return undo.outcome
+        return Settled(outcome)
+
+    return call
+
+
+def _django_db(alias: str) -> Any:
+    """Import django.db; refuse an alias that is not there when the worker starts, not at the first message."""
+    try:
+        db: Any = import_module("django.db")
+        vendor = db.connections[alias].vendor
+    except Exception as error:  # not installed, not configured, no such alias
+        raise UsageError(
+            f"Django's database {alias!r} cannot be used: {error}",
+            hint="set DJANGO_SETTINGS_MODULE, call django.setup()",
+        ) from error
+    if vendor != "postgresql":
+        raise UsageError(f"Django's database {alias!r} speaks to {vendor}, not to PostgreSQL.")
+    return db
+
+
+def _still_open(session: Any) -> None:
+    if not session.in_transaction() or not session.is_active:
+        raise UsageError(
+            "The handler ended the transaction of its session.", hint="leave commit() and rollback() to the worker"
+        )
+
+
+def _for_sqlalchemy(op: Op[None]) -> tuple[Any, dict[str, Any]]:
+    """Write the statement of an Op with SQLAlchemy's own placeholders, which it gives to whatever driver there is."""
+    names: Iterator[str] = (f":p{number} " for number in range(len(op.params)))
+    text = _PLACEHOLDER.sub(lambda _: next(names), op.text).replace("::", r"\:\:")
+    return import_module("sqlalchemy").text(text), {f"p{number}": value for number, value in enumerate(op.params)}
+
+
+def _in_our_words(error: Exception) -> Exception:
+    for one in causes(error):
+        if isinstance(one, psycopg.Error) and (ours := translate(one)) is not None:
+            if isinstance(ours, SchemaMissingError):
+                return UsageError(
+                    "The transaction of the handler is in a database without menzil.",
+                    hint="transaction= must lead to the database that the worker serves",
+                )
+            return ours
+    return error
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, and what SQLAlchemy or Django wrapped."""
+    found: BaseException | None = error
+    for _ in range(5):
+        if found is None:
+            return
+        yield found
+        orig = getattr(found, "orig", None)
+        found = orig if isinstance(orig, BaseException) else found.__cause__
+
+
+def met_another(error: BaseException) -> bool:
+    """Whether the transaction met another one: a serialization failure or a deadlock, of whatever driver."""
+    states = (getattr(one, "sqlstate", None) or getattr(one, "pgcode", None) for one in causes(error))
+    return any(state in ("40001", "40P01") for state in states)

@@ -1,0 +1,62 @@
+"""A Django program as a worker: `menzil worker django_shop:app`."""
+
+from __future__ import annotations
+
+import os
+
+import django
+from django.conf import settings
+from django.db import connections
+from psycopg.conninfo import conninfo_to_dict
+
+import menzil
+
+_parts = conninfo_to_dict(os.environ["MENZIL_DSN"])
+_database = {
+    "ENGINE": "django.db.backends.postgresql",
+    "NAME": _parts["dbname"],
+    "USER": _parts["user"],
+    "PASSWORD": _parts.get("password", ""),
+    "HOST": _parts["host"],
+    "PORT": _parts["port"],
+    "CONN_MAX_AGE": None if os.environ.get("KEEP") else 0,
+    "OPTIONS": {"application_name": "django-shop"},
+}
+settings.configure(DATABASES={"default": _database, "shop": _database}, USE_TZ=True)
+django.setup()
+
+from django.db import models  # noqa: E402
+
+
+class Effect(models.Model):
+    """One row per message handled."""
+
+    id = models.BigIntegerField(primary_key=True)
+
+    class Meta:
+        app_label = "shop"
+        db_table = "effect"
+        managed = False
+
+
+app = menzil.Worker(endpoints=False)
+
+
+@app.handler("book", transaction="django:shop")
+def book(message: menzil.Message) -> menzil.Outcome | None:
+    Effect.objects.using("shop").create(id=message.id)
+    if message.payload == "raise":
+        raise ValueError("no")
+    if message.payload == "fail":
+        return menzil.Fail("no", retry=False)
+    if message.payload == "defer" and message.state is None:
+        return menzil.Defer(seconds=3600, state=b"half")
+    if message.payload == "late":  # the lease is gone when the handler returns
+        with connections["default"].cursor() as cursor:
+            cursor.execute("delete from menzil.lease where %s = any (ids)", [message.id])
+    return None
+
+
+@app.handler("plain")
+def plain(message: menzil.Message) -> None:
+    Effect.objects.create(id=message.id)
