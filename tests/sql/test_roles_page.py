@@ -1,4 +1,4 @@
-"""What docs/explanation/roles.md says that a role can do to others, tried as that role: none of it is news to a reader."""
+"""What docs/explanation/roles.md says that a role can do to others, tried as that role."""
 
 from __future__ import annotations
 
