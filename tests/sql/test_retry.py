@@ -90,6 +90,13 @@ def test_the_other_side_may_say_when_to_try_again(queue: Queue, after: str, seco
     assert queue.status(sent).next_retry_at - failed_at == timedelta(seconds=seconds)
 
 
+def test_a_consumer_of_a_plain_channel_decides_for_itself_whatever_the_error_says(queue: Queue) -> None:
+    sent = queue.send()
+    assert queue.fail(queue.lease(), "HTTP 503 Service Unavailable", retry_after="2 s") == "retry"
+    failed_at = queue.one("select ended_at from menzil.attempts")
+    assert queue.status(sent).next_retry_at - failed_at == timedelta(seconds=2)
+
+
 def test_a_wait_may_be_a_fraction_of_a_second_more(queue: Queue) -> None:
     sent = queue.send()
     message = queue.lease()

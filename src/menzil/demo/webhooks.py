@@ -83,7 +83,8 @@ def retried(stage: Stage) -> None:
 def rested(stage: Stage) -> None:
     """429 with Retry-After is obeyed by the whole endpoint, and held against nobody."""
     stage.title("429 with Retry-After: the whole endpoint rests")
-    endpoint(stage, "gateway", max_concurrency=1)
+    # A short delay of its own: the longer of the policy's delay and Retry-After counts.
+    endpoint(stage, "gateway", {"base_delay_seconds": 0.1}, max_concurrency=1)
     stage.partner.play("/gateway", {"status": 429, "retry_after": 1})
     ids = stage.mq.send_batch("gateway", [{"text": n} for n in range(4)])
     stage.book.sent("gateway", *ids)

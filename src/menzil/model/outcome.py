@@ -40,7 +40,7 @@ class Fail:
     now and makes the message a dead letter. `disable` says that the destination is gone: it gives up, and an endpoint
     whose config has auto_disable_on_gone takes no more messages. `rest` says that the endpoint asks to be left alone
     for the seconds of `retry`, with all its messages; None leaves it to the reason, where "HTTP 429" and "HTTP 503" ask
-    for that. The message then waits for the longer of these seconds and the delay of the retry policy.
+    for that. A message to an endpoint then waits for the longer of these seconds and the delay of the retry policy.
     """
 
     reason: str

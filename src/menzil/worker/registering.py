@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeVar, overload
 
-from menzil.model.durations import Seconds
+from menzil.model.durations import Seconds, in_seconds
 from menzil.model.errors import UsageError
 from menzil.model.message import Message, MessageOf
 from menzil.worker.handler import Handler, check_channels

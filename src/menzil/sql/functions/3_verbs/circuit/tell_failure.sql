@@ -5,7 +5,7 @@ begin
     select c.id, p_now, k.kind, k.count, p_leased_at, k.wait_until
       from menzil.channel c
       cross join (select case when f.permanent then 3 when not f.counts then 4 else 2 end as kind, count(*),
-                         max(p_now + least(f.retry_after, interval '86400 s')) filter (where f.rest) as wait_until
+                         max(p_now + least(f.retry_after, interval '86400 s')) filter (where f.rest and f.retry_after > interval '0') as wait_until
                     from unnest(p_failures) f group by 1) k
      where c.id = p_channel_id and c.protocol is not null order by k.kind;
   if found then

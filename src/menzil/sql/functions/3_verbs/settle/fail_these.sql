@@ -12,10 +12,11 @@ begin
   select s.* into v_settings from menzil.setting_value s;
   with told as materialized (
     select f.*, m.channel_id, m.created_at, coalesce(m.scheduled_at, m.created_at) as first_due, coalesce(r.retry_count, 0) as retry_count,
-           f.permanent or coalesce(r.retry_count, 0) >= coalesce((c.retry_policy ->> 'max_retries')::integer, v_settings.default_max_retries) as dead, c.retry_policy
+           f.permanent or coalesce(r.retry_count, 0) >= coalesce((c.retry_policy ->> 'max_retries')::integer, v_settings.default_max_retries) as dead, c.retry_policy,
+           c.is_endpoint
       from unnest(p_failures) f
       cross join lateral (select m.channel_id, m.created_at, m.scheduled_at from menzil.message m where m.id = f.id offset 0) m
-      cross join lateral (select c.retry_policy from menzil.channel c where c.id = m.channel_id offset 0) c
+      cross join lateral (select c.retry_policy, c.protocol is not null as is_endpoint from menzil.channel c where c.id = m.channel_id offset 0) c
       left join lateral (select r.retry_count from menzil.returned r where r.id = f.id offset 0) r on true
   ), tried as (
     insert into menzil.attempt (message_id, attempt, channel_id, outcome, leased_at, ended_at, worker, error, response)
@@ -25,8 +26,8 @@ begin
       select t.id, t.created_at, p_taken.attempt, (not t.dead)::integer, t.first_due,
              case when t.dead then null
                   when p_outcome = 'recovered' then p_now     -- the wait was the lease
-                  when t.retry_after is not null and not t.rest then p_now + least(t.retry_after, interval '86400 s')
-                  -- greatest() and least() pass over NULL.
+                  when t.retry_after is not null and not (t.rest and t.is_endpoint) then p_now + least(t.retry_after, interval '86400 s')
+                  -- What an endpoint asks for never shortens the delay. greatest() and least() pass over NULL.
                   else p_now + greatest(case when t.rest then least(t.retry_after, interval '86400 s') end,
                                         menzil._retry_delay(t.retry_policy, v_settings, t.retry_count) * interval '1 s') end,
              p_taken.leased_at, p_outcome = 'recovered', t.error

@@ -1,7 +1,7 @@
 -- Failed: a retry with back-off, or a dead letter. A failure is typed: p_permanents says that a retry is useless, p_rests that
 -- the endpoint wants to be left alone for the retry-after. Where they are NULL, the prefix of the error says it: [RETRYABLE],
 -- [PERMANENT], [PERMANENT] [DISABLE]; none means retryable. A retry-after that a consumer gives replaces the computed delay. One that
--- an endpoint asks for (a rest) never shortens it: the longer of the two counts, and zero asks for nothing.
+-- an endpoint asks for never shortens it: the longer of the two counts, and zero asks for nothing.
 drop function if exists menzil.message_fail(bigint[], bigint[], text[], interval[]);
 drop function if exists menzil.message_fail(bigint[], bigint[], text[], interval[], jsonb[]);
 create or replace function menzil.message_fail(
@@ -33,17 +33,15 @@ begin
     -- The one place where an error text is looked at. A refusal for good is the message's fault; a 429 with a time to come back is
     -- no fault at all; with such a time 429 and 503 ask for a rest of the whole endpoint.
     v_failures := array(
-      select row(g.id, left(g.error, 8192), r.permanent, g.error ~ E'^\\s*(\\[PERMANENT\\]\\s*)?\\[DISABLE\\]', w.wait,
-                 not r.permanent and not (r.status is not distinct from '429' and w.wait is not null),
-                 w.rest and w.wait is not null, g.response)::menzil.failure
+      select row(g.id, left(g.error, 8192), r.permanent, g.error ~ E'^\\s*(\\[PERMANENT\\]\\s*)?\\[DISABLE\\]', g.wait,
+                 not r.permanent and (r.status is distinct from '429' or (g.wait > interval '0') is not true),
+                 coalesce(g.rest, r.status in ('429', '503'), false), g.response)::menzil.failure
         from unnest(v_taken.ids) with ordinality u(id, n)
         cross join lateral (select d.* from unnest(p_ids, p_num_attempts, p_errors, p_retry_afters, p_permanents, p_rests, p_responses)
                                               d(id, attempt, error, wait, permanent, rest, response)
                              where d.id = u.id and d.attempt = v_taken.attempt limit 1) g
         cross join lateral (select coalesce(g.permanent, g.error ~ E'^\\s*\\[(PERMANENT|DISABLE)\\]') as permanent,
                                    substring(g.error from E'^\\s*(?:\\[RETRYABLE\\]\\s*)?HTTP ([0-9]{3})\\y') as status offset 0) r
-        cross join lateral (select k.rest, case when not k.rest or g.wait > interval '0' then g.wait end as wait
-                              from (select coalesce(g.rest, r.status in ('429', '503'), false) as rest) k offset 0) w
        order by u.n);
     v_dead := v_dead || menzil._fail_these(v_taken, v_failures, 'failed', v_now);
     v_settled := v_settled || v_taken.ids;
