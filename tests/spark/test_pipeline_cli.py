@@ -60,7 +60,7 @@ def test_a_file_is_sent_after_its_plan_was_seen_and_once(
     ]
 
     plan = user.types(*words)
-    assert (plan.exit_code, plan.stdout) == (0, "")
+    assert (plan.exit_code, plan.stdout) == (1, "")
     assert "Sends 2 messages of 2 rows.\n  2 to billing\nFor instance:\n" in plan.stderr
     assert "Nothing was changed. Add --yes to do it." in plan.stderr
     assert waiting(conn) == 0
@@ -119,7 +119,7 @@ def test_a_replay_shows_whom_it_reaches_and_how_long_it_takes(
     assert "Hint: give --endpoint NAME, or --all" in user.fails(*words)
 
     plan = user.types(*words, "--endpoint", "c1", "--where", "num_attempts < 3")
-    assert plan.exit_code == 0
+    assert plan.exit_code == 1
     assert (
         "Sends 8 ended messages once more, over 1 min 20 s at 0.1 per second.\n  8 to c1, created 2026-01-03"
         in plan.stderr
