@@ -24,8 +24,8 @@ def carry_out(
 ) -> None:
     """Show the plan, and with --yes do it and print what was done.
 
-    A plan that is only shown ends with exit code 1 unless a person sits at a terminal: a crontab or a script that forgot
-    --yes must not look as if it had done its work.
+    A plan that is only shown ends with exit code 1 unless a person sits at a terminal: a crontab or a script that
+    forgot --yes must not look as if it had done its work.
     """
     for sentence in sentences:
         say(sentence)

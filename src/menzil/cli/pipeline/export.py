@@ -61,8 +61,8 @@ def export(
     """Bring what is new in the archive and the event log to a lake: Parquet files, and manifests that name them.
 
     What was written is read back and compared with the database before it counts. With --drop, months that are over
-    and lie whole in the lake leave the database: that shows a plan, and needs --yes. Without --drop the database is only
-    read, and the export starts at once.
+    and lie whole in the lake leave the database: that shows a plan, and needs --yes. Without --drop nothing in the
+    database changes, and the export starts at once.
 
     TIME is ISO 8601, in UTC unless it says otherwise, or a distance from now: -30d, now.
     """

@@ -30,6 +30,7 @@ from menzil.spark.source.options import FeedOptions
 from menzil.spark.source.partitions import window
 from menzil.spark.source.places import Place
 from menzil.spark.source.relations import relation
+from menzil.spark.source.sentence import sentence_first
 from menzil.spark.source.survey import explained, months
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+@sentence_first
 class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """On the driver one per query, in a Python process of its own; a copy goes to each task."""
 
