@@ -102,6 +102,10 @@ def export(
 
 
 def _tell(report: ExportReport) -> None:
+    if report.repeated:
+        say(
+            f"The run {report.run_id} was done before: nothing was exported. A run that exports needs an id of its own."
+        )
     for month in report.months:
         fate = "" if month.drop is None else f"; {_ANSWERS[month.drop]}"
         say(f"{month.month}: {count(month.rows, 'message')} in {count(month.files, 'file')}{fate}")
