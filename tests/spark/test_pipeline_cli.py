@@ -134,6 +134,19 @@ def test_a_replay_shows_whom_it_reaches_and_how_long_it_takes(
     assert "org.apache" not in wrong
 
 
+def test_the_line_of_every_night_exports_without_yes_and_only_a_drop_asks_for_it(
+    user: User, conn: psycopg.Connection[Any], tmp_path: Path
+) -> None:
+    stock.archive(conn, 6, months=1)
+    words = ["pipeline", "export", "--lake", str(tmp_path / "lake")]
+    night = user.types(*words)
+    assert (night.exit_code, night.stdout) == (0, "6\n")
+    assert "2026-01: 6 messages in " in night.stderr
+    plan = user.plans(*words, "--drop")
+    assert plan["plan"]["drop"] is True
+    assert conn.execute("select count(*) from menzil.archive").fetchone() == (6,)
+
+
 def test_what_can_be_refused_without_spark_does_not_start_it(
     db: str, conn: psycopg.Connection[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

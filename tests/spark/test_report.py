@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from menzil.spark.jobs.report import Figures, figures_of
 from menzil.spark.jobs.report.frames import dead_letters, incidents, prepared
-from tests.spark.made_history import event_frame
+from tests.spark.made_history import BEGIN, event_frame
 from tests.unit.report.made import EVIL, GOAL, MONDAY, ROWS, TURNS, Given, at, counted, turns
 
 pytestmark = pytest.mark.usefixtures("small")
@@ -30,7 +30,8 @@ def messages(spark: SparkSession, rows: list[Given]) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, small: None) -> Figures:
-    events = event_frame(spark, [(kind, channel, None, None, seconds) for kind, channel, seconds in TURNS])
+    later = (MONDAY - BEGIN).total_seconds()
+    events = event_frame(spark, [(kind, channel, None, None, later + seconds) for kind, channel, seconds in TURNS])
     return figures_of(messages(spark, ROWS), events, source=f"a lake {EVIL}", slo=GOAL)
 
 

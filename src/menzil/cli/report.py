@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
@@ -51,14 +51,14 @@ def report(
     """
     must_be_writable(out)
     must_be_lake(lake)
-    now = datetime.now().astimezone()
-    since, until = (now + when if isinstance(when, timedelta) else when for when in (start, end))
-    if since is not None and until is not None and since >= until:
-        raise UsageError("The range ends before it begins.", hint="give a later --to")
     goal = Slo(goal_seconds, goal_percent / 100)
     made = None
-    if master is None and (lake is None or "://" not in lake):
-        with suppress(TooLargeError), _database(lake, dsn) as db:
+    with suppress(TooLargeError), _database(lake, dsn) as db:
+        now = datetime.now(UTC) if db is None else db.now()
+        since, until = (now + when if isinstance(when, timedelta) else when for when in (start, end))
+        if since is not None and until is not None and since >= until:
+            raise UsageError("The range ends before it begins.", hint="give a later --to")
+        if master is None and (lake is None or "://" not in lake):
             made = small_report(lake, db, slo=goal, start=since, end=until, now=now)
     if made is None:
         made = _with_spark(lake, dsn, master, goal, since, until, as_json=as_json)

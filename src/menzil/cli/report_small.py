@@ -15,9 +15,9 @@ from menzil.ops import history, looking_report
 from menzil.ops.stream import stream
 from menzil.report.figures import Figures, Slo, period
 from menzil.report.incidents import CLOSED, OPENED, Turn
-from menzil.report.tally import Ended, Span, tally
+from menzil.report.tally import Ended, Span, moment, tally
 
-#: Messages up to which one process counts: some seconds, and less than Spark takes to start and plan. Above it, Spark.
+#: Messages up to which one process counts, which takes it a quarter of a minute at most. Above it, Spark.
 MOST = 500_000
 
 #: Columns of a file of the lake, in the order of Ended.
@@ -40,12 +40,14 @@ def small_report(
     since = earlier[0] if earlier else start
     span = Span(0, 0, 0)
     if db is not None:
-        if db.run(looking_report.ended_span(since, end, MOST + 1))[0] > MOST:
+        span = Span(*db.run(looking_report.ended_span(since, end, MOST + 1)))
+        if span.messages > MOST:
             raise TooLargeError
-        span = Span(*db.run(looking_report.ended_span(start, end, MOST + 1)))
-    seen: set[int] = set()
+        if since != start:
+            span = Span(*db.run(looking_report.ended_span(start, end, MOST + 1)))
+    seen: set[tuple[int, int]] = set()  # a database that was set back gives an id out again
     if kept is not None:
-        if kept.rows > MOST:
+        if kept.rows(since, end) > MOST:
             raise TooLargeError
         span = _together(span, kept.span(start, end))
         seen = kept.ids if db is not None else set()
@@ -55,7 +57,7 @@ def small_report(
             yield from kept.messages(first, last)
         if db is not None:
             rows = (Ended(*row) for row in stream(db.conn, looking_report.ended(first, last)))
-            yield from (row for row in rows if row.id not in seen) if seen else rows
+            yield from (row for row in rows if (row.id, row.created_at) not in seen) if seen else rows
 
     return tally(
         messages(start, end),
@@ -84,8 +86,8 @@ def _turns(kept: _Lake | None, db: Database | None) -> list[Turn] | None:
         return told
     live = [Turn(row["id"], row["channel"], row["event_type"], row["created_at"])
             for row in db.run(looking_report.events_named([OPENED, *CLOSED]))]  # fmt: skip
-    known = {turn.id for turn in told or ()}
-    return [*(told or ()), *(turn for turn in live if turn.id not in known)]
+    known = {(turn.id, turn.created_at) for turn in told or ()}
+    return [*(told or ()), *(turn for turn in live if (turn.id, turn.created_at) not in known)]
 
 
 def _together(one: Span, other: Span) -> Span:
@@ -105,14 +107,23 @@ class _Lake:
 
         storage = open_storage(place)
         self._state, self._root = load(storage), storage.root
-        self.rows = sum(file.fingerprint.rows for file in self._state.messages.files.values())
+
+    def rows(self, start: datetime | None, end: datetime | None) -> int:
+        """How many messages lie in files that may have some of this range."""
+        return sum(self._state.messages.files[path].fingerprint.rows for path in self._paths(start, end))
+
+    def _paths(self, start: datetime | None, end: datetime | None) -> list[str]:
+        """Files of months (UTC) that this range meets."""
+        first = f"{start.astimezone(UTC):%Y-%m}" if start else ""
+        last = f"{end.astimezone(UTC):%Y-%m}" if end else "~"  # after every digit
+        return [path for path, file in self._state.messages.files.items() if first <= file.month <= last]
 
     @property
-    def ids(self) -> set[int]:
-        """The ids of all messages."""
-        found: set[int] = set()
-        for batch in self._read(self._state.messages.files, ["id"]):
-            found.update(batch[0])
+    def ids(self) -> set[tuple[int, int]]:
+        """All messages: the id and the time of creation."""
+        found: set[tuple[int, int]] = set()
+        for batch in self._read(self._state.messages.files, ["id", "created_at"]):
+            found.update(zip(*batch, strict=True))
         return found
 
     def span(self, start: datetime | None, end: datetime | None) -> Span:
@@ -124,7 +135,7 @@ class _Lake:
         """The messages that were created in this range."""
         first = _micros(start) if start else None
         last = _micros(end) if end else None
-        for batch in self._read(self._state.messages.files, _COLUMNS):
+        for batch in self._read(self._paths(start, end), _COLUMNS):
             for message in map(Ended._make, zip(*batch, strict=True)):
                 if (first is None or message.created_at >= first) and (last is None or message.created_at < last):
                     yield message
@@ -135,7 +146,7 @@ class _Lake:
             return None
         names = ["id", "entity_id", "event_type", "created_at"]
         return [
-            Turn(number, channel, kind, datetime.fromtimestamp(at / 1e6, UTC))
+            Turn(number, channel, kind, moment(at))
             for batch in self._read(self._state.events.files, names)
             for number, channel, kind, at in zip(*batch, strict=True)
             if kind in (OPENED, *CLOSED)
