@@ -34,6 +34,14 @@ PROGRAM = """
     """
 
 
+OURS = """
+    from menzil.spark import get_session
+    spark = get_session()
+    print("master:", spark.sparkContext.master, "name:", spark.sparkContext.appName)
+    print("shuffle:", spark.conf.get("spark.sql.shuffle.partitions"), "rows:", spark.range(10).count())
+    """
+
+
 @pytest.fixture
 def db_with_history(db: str) -> str:
     with psycopg.connect(db, autocommit=True) as conn:
@@ -54,8 +62,8 @@ def environment(**more: str) -> dict[str, str]:
     }
 
 
-def submit(program: Path, *options: str, **more: str) -> str:
-    program.write_text(textwrap.dedent(PROGRAM))
+def submit(program: Path, *options: str, text: str = PROGRAM, **more: str) -> str:
+    program.write_text(textwrap.dedent(text))
     command = [f"{spark_home()}/bin/spark-submit"]
     done = subprocess.run(
         [*command, "--conf", "spark.ui.enabled=false", "--driver-memory", "512m", *options, str(program)],
@@ -118,7 +126,7 @@ def cluster(place: Path) -> Iterator[str]:
             process.wait(30)
 
 
-def test_a_program_of_spark_submit_reads_on_a_cluster_with_the_dsn_of_the_driver_and_shows_the_password_nowhere(
+def test_a_program_of_spark_submit_runs_on_its_cluster_with_the_dsn_of_the_driver_and_shows_the_password_nowhere(
     db_with_history: str, tmp_path: Path
 ) -> None:
     password = conninfo_to_dict(db_with_history)["password"]
@@ -128,7 +136,11 @@ def test_a_program_of_spark_submit_reads_on_a_cluster_with_the_dsn_of_the_driver
     with cluster(tmp_path) as master:
         program = tmp_path / "program.py"
         said = submit(program, "--master", master, "--executor-memory", "512m", *events, MENZIL_DSN=db_with_history)
+        options = ["--name", "nightly", "--conf", "spark.sql.shuffle.partitions=7", "--executor-memory", "512m"]
+        with_ours = submit(tmp_path / "ours.py", "--master", master, *options, text=OURS)
     assert "failed: 300 tasks: 3" in said
+    # get_session() takes what spark-submit was told, and not local[*].
+    assert f"master: {master} name: nightly\nshuffle: 7 rows: 10\n" in with_ours
     assert "Executor" in (tmp_path / "cluster.log").read_text()  # it ran there, not in the driver
     assert password not in said
     written = [*logs.rglob("*"), *tmp_path.glob("work*/**/std*"), tmp_path / "cluster.log"]

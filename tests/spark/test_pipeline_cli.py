@@ -60,7 +60,7 @@ def test_a_file_is_sent_after_its_plan_was_seen_and_once(
     ]
 
     plan = user.types(*words)
-    assert (plan.exit_code, plan.stdout) == (0, "")
+    assert (plan.exit_code, plan.stdout) == (1, "")
     assert "Sends 2 messages of 2 rows.\n  2 to billing\nFor instance:\n" in plan.stderr
     assert "Nothing was changed. Add --yes to do it." in plan.stderr
     assert waiting(conn) == 0
@@ -119,7 +119,7 @@ def test_a_replay_shows_whom_it_reaches_and_how_long_it_takes(
     assert "Hint: give --endpoint NAME, or --all" in user.fails(*words)
 
     plan = user.types(*words, "--endpoint", "c1", "--where", "num_attempts < 3")
-    assert plan.exit_code == 0
+    assert plan.exit_code == 1
     assert (
         "Sends 8 ended messages once more, over 1 min 20 s at 0.1 per second.\n  8 to c1, created 2026-01-03"
         in plan.stderr
@@ -132,6 +132,19 @@ def test_a_replay_shows_whom_it_reaches_and_how_long_it_takes(
     wrong = user.fails(*words, "--endpoint", "c1", "--where", "colour = 1")
     assert wrong.startswith("Error: A column, variable, or function parameter with name `colour` cannot be resolved.")
     assert "org.apache" not in wrong
+
+
+def test_the_line_of_every_night_exports_without_yes_and_only_a_drop_asks_for_it(
+    user: User, conn: psycopg.Connection[Any], tmp_path: Path
+) -> None:
+    stock.archive(conn, 6, months=1)
+    words = ["pipeline", "export", "--lake", str(tmp_path / "lake")]
+    night = user.types(*words)
+    assert (night.exit_code, night.stdout) == (0, "6\n")
+    assert "2026-01: 6 messages in " in night.stderr
+    plan = user.plans(*words, "--drop")
+    assert plan["plan"]["drop"] is True
+    assert conn.execute("select count(*) from menzil.archive").fetchone() == (6,)
 
 
 def test_what_can_be_refused_without_spark_does_not_start_it(

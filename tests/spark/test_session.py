@@ -19,8 +19,10 @@ import pytest
 from menzil.model.errors import ConnectionFailedError, UsageError
 from menzil.spark import get_session, read
 from menzil.spark.session import archive, cache, explain, java, launch
+from menzil.spark.session.defaults import settings
 from menzil.spark.session.launch import command, ordinary
-from menzil.spark.session.master import must_be_there
+from menzil.spark.session.master import asked_for, elsewhere, must_be_there
+from menzil.spark.session.outside import configured
 from menzil.spark.session.progress import Progress, line
 
 if TYPE_CHECKING:
@@ -145,7 +147,7 @@ def test_a_master_that_is_none_or_does_not_answer_is_refused_before_java_starts(
     for fine in ("local", "local[*]", "local[2,3]", "local-cluster[2,1,1024]", "yarn", "k8s://https://host:6443"):
         must_be_there(fine)
     for none in ("nonsense", "spark://", "spark://host", "local[two]", "http://127.0.0.1:7077", ""):
-        with pytest.raises(UsageError, match="is no Spark master"):
+        with pytest.raises(UsageError, match="is not a Spark master"):
             must_be_there(none)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
@@ -153,6 +155,52 @@ def test_a_master_that_is_none_or_does_not_answer_is_refused_before_java_starts(
         must_be_there(f"spark://127.0.0.1:1,127.0.0.1:{port}")  # a standby, and the one that is up
     with pytest.raises(ConnectionFailedError, match=f"No Spark master answers at spark://127.0.0.1:{port}"):
         must_be_there(f"spark://127.0.0.1:{port}")
+
+
+def test_the_master_that_a_program_names_wins_over_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MASTER", "local[7]")
+    assert elsewhere() == "local[7]"
+    monkeypatch.delenv("MASTER")
+    assert elsewhere() == "local[*]"
+    assert asked_for(None, {}) is None
+    assert asked_for("local[2]", {}) == asked_for(None, {"spark.master": "local[2]"}) == "local[2]"
+    with pytest.raises(UsageError, match=r"Two masters are given, local\[2\] and, in conf, yarn\."):
+        asked_for("local[2]", {"spark.master": "yarn"})
+
+
+def test_a_master_that_cannot_be_had_any_more_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(UsageError, match="Spark is already running in this process with the master local"):
+        get_session(master="spark://127.0.0.1:7077")
+    assert get_session(master=spark.sparkContext.master) is spark
+
+
+def test_what_spark_submit_sets_stays_and_secrets_stay_hidden() -> None:
+    theirs = {"spark.sql.shuffle.partitions": "400", "spark.redaction.regex": "pin", "spark.ui.enabled": "true"}
+    ours = settings("local[*]", theirs)
+    assert not {"spark.sql.shuffle.partitions", "spark.ui.enabled"} & set(ours)
+    assert ours["spark.redaction.regex"].startswith("pin|")
+    assert "dsn" in ours["spark.redaction.regex"]
+
+
+def test_a_connect_server_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
+    with pytest.raises(UsageError, match="SPARK_REMOTE names a Spark Connect server"):
+        configured({}, None)
+
+
+def test_the_source_is_registered_where_spark_did_not_find_it_and_nowhere_else(spark: SparkSession) -> None:
+    from menzil.spark.read import ensure_source
+
+    class Once:
+        """Spark's own says WARN when a source takes the place of the same one."""
+
+        register = staticmethod(lambda _: pytest.fail("it was there"))
+
+    ensure_source(spark)
+    assert spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists("menzil")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(spark), "dataSource", Once())
+        ensure_source(spark)
 
 
 def test_whoever_configures_spark_gets_sparks_own_launch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,52 @@ def test_everything_a_message_can_carry_comes_from_columns(spark: SparkSession, 
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("columns", "options", "told", "hint"),
+    [
+        (
+            "raise_error('a row was read') || '' as payload",
+            {"endpoint": "work", "send_id": "x"},
+            "UsageError: There is no option 'send_id' here.",
+            "did you mean sendId?",
+        ),
+        (
+            "raise_error('a row was read') || '' as payload",
+            {"endpoint": "wrok"},
+            "UnknownNameError: There is no channel or endpoint named 'wrok'.",
+            "menzil channel list",
+        ),
+        (
+            "'1' as payload, 'wrok' as endpoint",
+            {},
+            "UnknownNameError: There is no channel or endpoint named 'wrok'.",
+            "menzil channel list",
+        ),
+    ],
+)
+def test_a_misspelled_option_or_endpoint_is_refused_before_a_row_is_staged_and_the_sentence_comes_first(
+    spark: SparkSession, work: str, columns: str, options: dict[str, str], told: str, hint: str
+) -> None:
+    frame = spark.sql(f"select {columns}")
+    with pytest.raises(Exception, match="menzil") as refused:
+        frame.write.format("menzil").option("dsn", work).options(**options).mode("append").save()
+    raw = str(refused.value)
+    assert told in "".join(raw.splitlines()[:2])  # of a task, Spark says first where it comes from
+    assert "Traceback" not in raw
+    said = explain(refused.value)
+    assert f"{type(said).__name__}: {said.message}" == told
+    assert hint in str(said.hint)
+    assert one(work, "select count(*) from menzil.bulk_sends") == 0
+
+
+def test_a_send_that_is_done_stays_done_when_its_endpoint_is_gone(spark: SparkSession, work: str) -> None:
+    frame = spark.sql("select '1' as payload")
+    write(frame, work, "kept", endpoint="work")
+    one(work, "select menzil.channel_release('work')")
+    write(frame, work, "kept", endpoint="work")
+    assert one(work, "select count(*) from menzil.queue") == 1
+
+
 def test_bytes_are_sent_as_they_are(spark: SparkSession, work: str) -> None:
     write(spark.sql("select x'00ff' as payload"), work, endpoint="work")
     assert one(work, "select content, payload from menzil.queue") == (b"\x00\xff", None)

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import types
 
 from menzil.model.errors import InvalidValueError, UsageError
+from menzil.spark.source import options
 from menzil.spark.source.columns import Shape, shape_of
 from menzil.spark.source.json_text import json_text
 from menzil.spark.source.staging import staged
@@ -60,6 +61,29 @@ def test_a_frame_that_cannot_be_sent_is_refused_in_a_sentence(ddl: str, said: st
     with pytest.raises(UsageError, match=said.replace("(", r"\(")) as refused:
         shape(ddl, endpoint="work")
     assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("known", "given", "near"),
+    [
+        (options.WRITE, "send_id", "sendId"),
+        (options.WRITE, "endpiont", "endpoint"),
+        (options.READ, "num_partitions", "numPartitions"),
+        (options.READ_STREAM, "startingOffset", "startingOffsets"),
+        (options.READ_STREAM, "fail-on-data-loss", "failOnDataLoss"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_the_nearest_name(known: tuple[str, ...], given: str, near: str) -> None:
+    with pytest.raises(UsageError, match=f"There is no option '{given}' here") as refused:
+        options.must_be_known({"dsn": "x", given: "1"}, known)
+    assert f"did you mean {near}?" in str(refused.value.hint)
+    options.must_be_known({name.lower(): "1" for name in known}, known)
+    options.must_be_known({name.upper(): "1" for name in known}, known)
+
+
+def test_a_path_is_refused_where_there_are_no_files() -> None:
+    with pytest.raises(UsageError, match="takes no path"):
+        options.must_be_known({"path": "orders"}, options.READ)
 
 
 def test_without_an_endpoint_there_is_a_question() -> None:

@@ -236,7 +236,7 @@ WRITERS = {
         "_take_leases message_complete message_next _recover _rebuild_leases",
     ),
     # _end is the door; message_complete and message_next end a whole batch of a plain channel in one statement.
-    "done": ("_end message_complete message_next", "message_erase", "_cleanup_ends _cleanup_completed"),
+    "done": ("_end message_complete message_next", "message_erase _adopt_history", "_cleanup_ends _cleanup_completed"),
     "returned": ("_fail_these message_defer message_retry_now", "message_erase", "_cleanup_ends _cleanup_completed"),
     "scheduled": (
         # _place_messages, _send and _place_bulk for sends, _return_these for tries, _set_aside for visits.
@@ -265,7 +265,7 @@ WRITERS = {
     "home": ("_record_home", "_record_home", ""),
     "hot_function": ("_make_hot", "_renew_hot", ""),
     "job": ("", "job_claim job_run cleanup_used_keys _cleanup_completed _recount_sizes", ""),
-    "event": ("_event", "", "cleanup_event_log"),
+    "event": ("_event", "_adopt_history", "cleanup_event_log"),
     "feed_drop": ("_feed_dropped", "", "_feed_dropped"),
     "feed_consumer": ("feed_advance", "", "feed_forget"),
     "bulk_send": ("bulk_open", "bulk_open bulk_commit", "bulk_abort reap_bulk_sends"),

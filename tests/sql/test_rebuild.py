@@ -237,3 +237,28 @@ def test_a_dequeue_inside_a_savepoint_leaves_a_proof_that_is_believed(queue: Que
     with other.conn.transaction(), other.conn.transaction():
         other.call("maintain")  # a full look
     assert queue.one("select xmin = any (late::xid[]) from menzil.look order by id desc limit 1")
+
+
+def test_the_feed_has_an_order_again_after_a_restore(queue: Queue) -> None:
+    queue.send_batch("work", 5)
+    taken = queue.dequeue(3)
+    for lease in taken:
+        queue.call("message_complete", lease.id, lease.num_attempts)
+    # As a dump of a server that is far ahead has them.
+    queue.conn.execute(
+        """update menzil.done set ended_xid = (ended_xid::text::bigint + 5000000000)::text::xid8;
+           update menzil.event set xid = (xid::text::bigint + 5000000000)::text::xid8"""
+    )
+    before = queue.one("select count(*) from menzil.event_log")
+    for feed in ("archive", "event_log"):
+        assert queue.one(f"select foreign_rows from menzil.feed_position('{feed}')")
+    depth = queue.one("select menzil._tally(true)")
+    queue.call("rebuild")
+    for feed in ("archive", "event_log"):
+        assert not queue.one(f"select foreign_rows from menzil.feed_position('{feed}')")
+    fed = "select count(*) from menzil.feed_between('0', (select xid from menzil.feed_position('archive')))"
+    assert queue.one(fed) == 3
+    lines = """select count(*) from menzil.event_log
+      where xid < (select f.xid::xid8 from menzil.feed_position('event_log') f)"""
+    assert queue.one(lines) == before + 1
+    assert queue.one("select menzil._tally(true)") == depth == 2

@@ -6,6 +6,7 @@ import click
 
 from menzil.cli.database import Database, on_database
 from menzil.cli.findings import report
+from menzil.cli.lazy import SOMETHING_TO_FIX
 from menzil.cli.plan import carry_out, yes_option
 from menzil.cli.show import count, document, json_option, say
 from menzil.ops import history, looking_archive, upkeep
@@ -57,10 +58,14 @@ def cleanup(db: Database, months: int | None, yes: bool, as_json: bool) -> None:
     def act() -> dict[str, int]:
         gone = db.run(history.cleanup_old_archive_partitions(kept))
         if gone < len(old):
-            say("Some months are still in use: run it again later.")
-        return {"months": gone}
+            say(f"{count(len(old) - gone, 'month')} could not be dropped while in use: run it again later.")
+        done["months"] = gone
+        return done
 
+    done: dict[str, int] = {}
     carry_out(sentences, plan, act, yes=yes, as_json=as_json)
+    if done and done["months"] < len(old):
+        raise SystemExit(SOMETHING_TO_FIX)
 
 
 @archive.command()

@@ -27,6 +27,7 @@ COMMANDS: dict[str, Place] = {
     "pipeline": Place("menzil.cli.pipeline:pipeline", "Move many messages, and look at their history, with Spark."),
     "publish": Place("menzil.cli.pubsub:publish", "Send an event to everybody who has subscribed."),
     "replay": Place("menzil.cli.replay:replay", "Send ended messages once more."),
+    "report": Place("menzil.cli.report:report", "Write a page about deliveries: what is wrong, how much, how fast."),
     "schedule": Place("menzil.cli.schedule:schedule", "Look at and change messages that repeat."),
     "send": Place("menzil.cli.send:send", "Send a message, or many."),
     "settings": Place("menzil.cli.settings:settings", "Look at and change the settings of the whole queue."),

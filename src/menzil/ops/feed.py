@@ -25,6 +25,19 @@ def feed_position(feed: str) -> Op[Position]:
     return Op(text, (values.text("feed", feed),), _read_position)
 
 
+def server() -> Op[str]:
+    """Which server and database this is. A standby is the same server as its primary, a restored dump is another."""
+    text = """
+select (pg_control_system()).system_identifier::text || '/' || d.oid
+  from pg_database d where d.datname = current_database()"""
+    return Op(text, (), op.text)
+
+
+def timeline() -> Op[int]:
+    """How often this server went on from a copy of itself: after a failover, or set back to an earlier time."""
+    return Op("select (pg_control_checkpoint()).timeline_id", (), op.integer)
+
+
 def feed_lost(feed: str, xid: int, row_id: int, last_drop: int) -> Op[datetime | None]:
     """menzil.feed_lost."""
     params = (

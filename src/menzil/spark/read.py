@@ -63,10 +63,17 @@ def ensure_source(spark: SparkSession) -> None:
             hint="menzil[spark] asks for the version it needs",
         ) from error
 
-    spark.dataSource.register(MenzilDataSource)
+    if not _is_known(spark):  # Spark warns of a source that takes the place of another, though it be the same
+        spark.dataSource.register(MenzilDataSource)
     if hasattr(spark, "_jsparkSession"):
         # A writer looks for its source in the session of its thread, and a thread that did not make it has none.
         spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
+
+
+def _is_known(spark: SparkSession) -> bool:
+    if not hasattr(spark, "_jsparkSession"):
+        return False
+    return bool(spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists("menzil"))
 
 
 def _mentioned(where: str, names: Sequence[str]) -> list[str]:

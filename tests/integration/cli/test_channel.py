@@ -63,10 +63,10 @@ def test_purge_shows_its_plan_and_changes_nothing_without_yes(user: User) -> Non
     for number in range(3):
         user.gets("send", "work", str(number))
     result = user.types("channel", "purge", "work")
-    assert (result.exit_code, result.stdout) == (0, "")
+    assert (result.exit_code, result.stdout) == (1, "")
     assert "Cancels 3 waiting messages of channel work" in result.stderr
     assert "--yes" in result.stderr
-    plan = user.reads("channel", "purge", "work")
+    plan = user.plans("channel", "purge", "work")
     assert (plan["plan"]["messages"], plan["done"]) == (3, None)
     assert user.reads("channel", "show", "work")["pending"] == 3
     assert user.gets("channel", "purge", "work", "--yes") == "3"

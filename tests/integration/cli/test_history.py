@@ -93,10 +93,10 @@ def test_a_redrive_of_many_shows_its_plan_and_changes_nothing_without_yes(
     user: User, dead: list[int], words: list[str], plan: int, moved: dict[str, int]
 ) -> None:
     result = user.types("dlq", "redrive", *words)
-    assert (result.exit_code, result.stdout) == (0, "")
+    assert (result.exit_code, result.stdout) == (1, "")
     assert f"Redrives {plan} dead letter" in result.stderr
     assert "--yes" in result.stderr
-    shown = user.reads("dlq", "redrive", *words)
+    shown = user.plans("dlq", "redrive", *words)
     assert (shown["plan"]["messages"], shown["done"]) == (plan, None)
     assert {channel: pending(user, channel) for channel in moved} == {"work": 0, "other": 0}
     assert user.gets("dlq", "redrive", *words, "--yes") == str(plan)
@@ -178,10 +178,10 @@ def test_a_replay_of_many_shows_its_plan_and_changes_nothing_without_yes(
 ) -> None:
     words = ["replay", "--endpoint", "work", *words]
     result = user.types(*words)
-    assert (result.exit_code, result.stdout) == (0, "")
+    assert (result.exit_code, result.stdout) == (1, "")
     assert f"Sends {plan} " in result.stderr
     assert "--yes" in result.stderr
-    shown = user.reads(*words)
+    shown = user.plans(*words)
     assert (shown["plan"]["messages"], shown["done"]) == (plan, None)
     assert pending(user, "work") == 0
     assert user.gets(*words, "--yes") == str(plan)
@@ -191,14 +191,14 @@ def test_a_replay_of_many_shows_its_plan_and_changes_nothing_without_yes(
 def test_a_replay_may_take_its_time_and_says_how_long(user: User, ended: list[str], mq: Menzil) -> None:
     words = ["replay", "--endpoint", "work", "--from", "-1h", "--rate", "0.001"]
     assert "over 1 h 6 min at 0.001 per second" in user.types(*words).stderr
-    assert user.reads(*words)["plan"]["seconds"] == 4000
+    assert user.plans(*words)["plan"]["seconds"] == 4000
     assert user.gets(*words, "--yes") == "4"
     assert mq.dequeue(4) == [], "none is due yet"
 
 
 def test_a_time_without_a_zone_is_utc(user: User, ended: list[str]) -> None:
     start = (datetime.now(UTC) - timedelta(minutes=5)).replace(tzinfo=None).isoformat()
-    assert user.reads("replay", "--endpoint", "work", "--from", start)["plan"]["messages"] == 4
+    assert user.plans("replay", "--endpoint", "work", "--from", start)["plan"]["messages"] == 4
 
 
 @pytest.mark.parametrize(
@@ -262,11 +262,11 @@ def test_old_months_are_dropped_after_the_plan(user: User) -> None:
     with psycopg.connect(user.dsn) as conn:
         conn.execute("select menzil._make_archive_month(timestamptz '2001-02-01 00:00+00')")
     result = user.types("archive", "cleanup")
-    assert (result.exit_code, result.stdout) == (0, "")
+    assert (result.exit_code, result.stdout) == (1, "")
     assert "Drops 1 month of the archive, keeping 6 and the current one." in result.stderr
-    assert user.reads("archive", "cleanup", "--months", "120")["plan"]["months"][0]["name"] == "archive_2001_02"
+    assert user.plans("archive", "cleanup", "--months", "120")["plan"]["months"][0]["name"] == "archive_2001_02"
     assert user.gets("archive", "cleanup", "--yes") == "1"
-    assert user.reads("archive", "cleanup")["plan"]["months"] == []
+    assert user.plans("archive", "cleanup")["plan"]["months"] == []
 
 
 def test_maintain_makes_as_many_months_as_asked(user: User) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,7 +44,7 @@ def test_an_administrator_needs_no_more_than_the_role_gives(
         ["message", "peek", "other"],
         ["channel", "list"],
         ["channel", "show", "other"],
-        ["channel", "purge", "other"],
+        ["channel", "purge", "other", "--yes"],
         ["endpoint", "show", "hook"],
         ["endpoint", "health"],
         ["settings", "list"],
@@ -52,11 +53,12 @@ def test_an_administrator_needs_no_more_than_the_role_gives(
         ["subscription", "list"],
         ["dlq", "causes"],
         ["dlq", "list"],
-        ["dlq", "cleanup"],
+        ["dlq", "cleanup", "--yes"],
         ["dlq", "redrive", "--all", "--yes"],
         ["replay", "--endpoint", "other", "--from", "-1h", "--yes"],
         ["archive", "maintain"],
-        ["archive", "cleanup"],
+        ["archive", "cleanup", "--yes"],
+        ["report", "--out", os.devnull],
         ["archive", "verify"],
         ["workers"],
         ["metrics"],
@@ -131,7 +133,7 @@ def test_two_who_change_an_endpoint_at_once_lose_nothing(user: User, monkeypatch
 
 
 #: Commands of one word.
-SINGLE = {"send", "publish", "worker", "workers", "metrics", "replay", "subscribe", "unsubscribe"}
+SINGLE = {"send", "publish", "worker", "workers", "metrics", "replay", "report", "subscribe", "unsubscribe"}
 
 #: Every command that asks the database, with arguments that let it ask.
 WORDS = [
@@ -147,7 +149,7 @@ WORDS = [
     "dlq summary", "dlq causes", "dlq list", "dlq show 1", "dlq redrive 1", "dlq cleanup --yes",
     "replay 1", "archive maintain", "archive cleanup --yes", "archive verify",
     "event-type list", "event-type create f", "event-type drop e",
-    "subscribe e hook", "unsubscribe 99", "subscription list",
+    "subscribe e hook", "unsubscribe 99", "subscription list", f"report --out {os.devnull}",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Somebody at a terminal: types a command, reads what comes out."""
+"""A user types a command, reads what comes out."""
 
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ class User:
     def reads(self, *words: str, stdin: str | bytes | None = None) -> Any:
         """Run a command with --json that must succeed and return the document."""
         return json.loads(self.gets(*words, "--json", stdin=stdin))
+
+    def plans(self, *words: str) -> Any:
+        """Run a command with --json that only shows a plan. No terminal is there, so its exit code is 1."""
+        result = self.types(*words, "--json")
+        assert result.exit_code == 1, result.output
+        document = json.loads(result.stdout)
+        assert document["done"] is None
+        return document
 
     def fails(self, *words: str, stdin: str | bytes | None = None) -> str:
         """Run a command that cannot do its work and return what it says: a sentence, and mostly a hint."""

@@ -12,7 +12,7 @@ from menzil.cli import given
 from menzil.cli.lazy import SOMETHING_TO_FIX
 from menzil.cli.pipeline.options import Workshop, pipeline_options, workshop
 from menzil.cli.pipeline.watch import watching
-from menzil.cli.plan import carry_out, yes_option
+from menzil.cli.plan import carry_out
 from menzil.cli.show import count, document, say
 from menzil.model.errors import UsageError
 from menzil.ops import lake as ops
@@ -43,7 +43,7 @@ _ANSWERS = {
 )
 @click.option("--compact", is_flag=True, help="Afterwards make few large files of many small ones.")
 @click.option("--verify", is_flag=True, help="Export nothing; compare lake, manifests and database.")
-@yes_option
+@click.option("--yes", is_flag=True, help="With --drop: do it; without this only the plan is shown.")
 @pipeline_options
 def export(
     dsn: str | None,
@@ -61,7 +61,8 @@ def export(
     """Bring what is new in the archive and the event log to a lake: Parquet files, and manifests that name them.
 
     What was written is read back and compared with the database before it counts. With --drop, months that are over
-    and lie whole in the lake leave the database; without it, nothing there changes.
+    and lie whole in the lake leave the database: that shows a plan, and needs --yes. Without --drop nothing in the
+    database changes, and the export starts at once.
 
     TIME is ISO 8601, in UTC unless it says otherwise, or a distance from now: -30d, now.
     """
@@ -97,10 +98,14 @@ def export(
                 _tell(report)
             return done
 
-        carry_out(sentences, {"lake": lake, "months": months, "drop": drop}, act, yes=yes, as_json=as_json)
+        carry_out(sentences, {"lake": lake, "months": months, "drop": drop}, act, yes=yes or not drop, as_json=as_json)
 
 
 def _tell(report: ExportReport) -> None:
+    if report.repeated:
+        say(
+            f"The run {report.run_id} was done before: nothing was exported. A run that exports needs an id of its own."
+        )
     for month in report.months:
         fate = "" if month.drop is None else f"; {_ANSWERS[month.drop]}"
         say(f"{month.month}: {count(month.rows, 'message')} in {count(month.files, 'file')}{fate}")

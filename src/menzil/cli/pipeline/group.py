@@ -11,7 +11,7 @@ PLACES: dict[str, Place] = {
     "export": Place("menzil.cli.pipeline.export:export", "Bring the archive to a lake of Parquet files."),
     "fanout": Place("menzil.cli.pipeline.fanout:fanout", "Send a table of events to everybody who has subscribed."),
     "replay": Place("menzil.cli.pipeline.replay:replay", "Send messages of the lake once more."),
-    "report": Place("menzil.cli.pipeline.report:report", "Write a page with the figures of delivery."),
+    "report": Place("menzil.cli.report:report", "Write a page about deliveries: the same as `menzil report`."),
     "send": Place("menzil.cli.pipeline.send:send", "Send the rows of files or of a table."),
 }
 

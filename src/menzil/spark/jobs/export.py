@@ -22,6 +22,7 @@ from menzil.ops import lake as ops
 from menzil.ops.dsn import understood
 from menzil.ops.run import run as ask
 from menzil.spark.jobs.export_drop import drop_month
+from menzil.spark.jobs.export_source import must_be_the_same
 from menzil.spark.jobs.export_step import Exporter, Progress
 from menzil.spark.lake import layout
 from menzil.spark.lake.errors import LakeBusyError
@@ -58,6 +59,7 @@ class ExportReport:
     months: tuple[MonthReport, ...]
     seconds: float
     events: int = 0
+    repeated: bool = False  # this run id was done before, so nothing was exported
 
     @property
     def rows(self) -> int:
@@ -98,7 +100,8 @@ def export(
     with _alone(dsn, storage) as conn:
         recover(storage, run)
         finished = ("run", run, None) in load(storage).steps
-        exporter = Exporter(spark, conn, dsn, storage, run, until, tell)
+        source = must_be_the_same(spark, conn, dsn, storage)
+        exporter = Exporter(spark, conn, dsn, storage, run, until, tell, source)
         exporter.promote(promote)
         reports = []
         for found in ask(conn, ops.archive_months()):
@@ -116,9 +119,9 @@ def export(
                 reports.append(report)
         events = 0 if finished else sum(file.fingerprint.rows for file in exporter.events())
         if not finished and (run_id is not None or reports or events):
-            put(storage, Manifest("run", run, None, now()))
+            put(storage, Manifest("run", run, None, now(), source=source))
     tell("done", "", sum(each.rows for each in reports))
-    return ExportReport(run, storage.root, tuple(reports), time.monotonic() - began, events)
+    return ExportReport(run, storage.root, tuple(reports), time.monotonic() - began, events, finished)
 
 
 def _exported(report: MonthReport, files: Sequence[File]) -> MonthReport:

@@ -52,7 +52,7 @@ def rows(
     promotions: Sequence[Promoted] = (),
 ) -> DataFrame:
     """Messages of the month that are in these parts, of which the database said this. Driver; reads no message yet."""
-    messages = reduce(DataFrame.unionByName, [_messages(spark, dsn, month, part) for part in parts])
+    messages = reduce(DataFrame.unionByName, [messages_of(spark, dsn, month, part) for part in parts])
     none = F.array().cast(COLUMNS["attempts"])
     frame = messages.withColumn("failed", none)
     if any(each.failed_attempt_count for each in archive):
@@ -66,7 +66,8 @@ def rows(
     return frame.select(*columns, every.alias("attempts"), *values(promotions), F.expr(_DIRECTORY).alias("endpoint"))
 
 
-def _messages(spark: SparkSession, dsn: str, month: str, part: Part) -> DataFrame:
+def messages_of(spark: SparkSession, dsn: str, month: str, part: Part) -> DataFrame:
+    """Messages of the month that are in this part, without their tries."""
     # A snapshot in which all below `until` is over and nothing else has begun is the upper bound in other words.
     options: dict[str, Any] = {"snapshot": f"{part.until}:{part.until}:"}
     if part.start:  # the index of ends leads to what is new

@@ -46,6 +46,7 @@ class Exporter:
     run: str
     until: datetime | None
     tell: Progress
+    source: str | None = None
     promotions: list[Promoted] = field(default_factory=list)
 
     def promote(self, event_types: Sequence[str]) -> None:
@@ -78,7 +79,7 @@ class Exporter:
         columns = schema.union([columns_of(self.promotions)])
         step = Manifest(
             "export", self.run, month, now(), slice=Slice(self.run, month, tuple(parts), expected), columns=columns,
-            promoted=tuple(self.promotions),
+            promoted=tuple(self.promotions), source=self.source,
         )  # fmt: skip
         return self._do(step, frame, expected)
 
@@ -97,6 +98,7 @@ class Exporter:
         part = Slice(self.run, EVENTS, tuple(parts), expected)
         step = Manifest(
             "export", self.run, None, now(), slice=part, columns=dict(TABLES[EVENTS]), table=EVENTS,
+            source=self.source,
         )  # fmt: skip
         return self._do(step, event_rows(self.spark, self.dsn, parts, expected), expected)
 

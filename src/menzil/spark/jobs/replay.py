@@ -18,10 +18,10 @@ from menzil.model.errors import DisabledError, InvalidValueError, UsageError
 from menzil.ops import looking
 from menzil.spark import lake as lakes
 from menzil.spark.jobs.door import already_sent, write
-from menzil.spark.jobs.endpoints import closed
 from menzil.spark.jobs.order import in_order
 from menzil.spark.jobs.plainly import plainly
 from menzil.spark.source.door import ask
+from menzil.spark.source.endpoints import closed
 
 STATUSES = ("completed", "failed", "expired", "cancelled")
 

@@ -17,10 +17,10 @@ from menzil.ops import looking_pipeline
 from menzil.spark.jobs.bulk import BulkPlan, SendReport, by_count, reason, refused_rows, sample, set_aside
 from menzil.spark.jobs.columns import shape
 from menzil.spark.jobs.door import already_sent, write
-from menzil.spark.jobs.endpoints import closed, demand_open
 from menzil.spark.jobs.plainly import plainly
 from menzil.spark.jobs.refuse import problems
 from menzil.spark.source.door import ask
+from menzil.spark.source.endpoints import closed, demand_open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ def checked(
     Driver; reads the frame only to learn its endpoints, when they are a column.
     """
     if endpoint is not None:
-        demand_open(dsn, endpoint)
+        demand_open(dsn, [endpoint])
     shaped = shape(frame, given={"endpoint": endpoint}, payload=payload, columns=columns)
     if endpoint is None:
         names = [row[0] for row in shaped.select("endpoint").distinct().collect() if row[0] is not None]

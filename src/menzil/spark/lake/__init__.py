@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from menzil.spark.lake.compact import CompactReport, compact
-from menzil.spark.lake.errors import LakeBusyError, LakeDamagedError, LakeError
+from menzil.spark.lake.errors import LakeBusyError, LakeDamagedError, LakeError, LakeForeignError
 from menzil.spark.lake.layout import directory
 from menzil.spark.lake.read import events, files, read
 from menzil.spark.lake.verify import VerifyReport, verify
@@ -13,6 +13,7 @@ __all__ = [
     "LakeBusyError",
     "LakeDamagedError",
     "LakeError",
+    "LakeForeignError",
     "VerifyReport",
     "compact",
     "directory",

@@ -72,6 +72,7 @@ class Manifest:
     table: str = MESSAGES
     promoted: tuple[Promoted, ...] = ()
     keep_seconds: float = 0.0  # how long replaced files stay for readers that began before
+    source: str | None = None  # the server, the database and the timeline that were exported
 
     @property
     def step(self) -> Step:
@@ -99,6 +100,7 @@ class Manifest:
             tuple(File.from_json(file) for file in given["files"]), tuple(given["replaces"]),
             None if given["slice"] is None else Slice.from_json(given["slice"]), given["columns"], given["table"],
             tuple(Promoted(**each) for each in given["promoted"]), given["keep_seconds"],
+            given.get("source"),
         )  # fmt: skip
 
 

@@ -43,6 +43,7 @@ class State:
     replaced: dict[str, tuple[str, float]] = field(default_factory=dict)  # since when, and how many seconds they stay
     steps: set[Step] = field(default_factory=set)
     promoted: dict[str, Promoted] = field(default_factory=dict)
+    source: str | None = None  # of the last export
 
     @property
     def messages(self) -> Table:
@@ -66,6 +67,7 @@ class State:
         """One more."""
         table = self.tables[manifest.table]
         self.number = number
+        self.source = manifest.source or self.source
         self.steps.add(manifest.step)
         self.promoted.update({each.key: each for each in manifest.promoted})
         if manifest.columns not in table.schemas:
@@ -103,6 +105,7 @@ class State:
             "replaced": self.replaced,
             "steps": sorted(self.steps, key=str),
             "promoted": [vars(each) for each in self.promoted.values()],
+            "source": self.source,
         }
         return json.dumps(document, ensure_ascii=False).encode()
 
@@ -118,5 +121,6 @@ class State:
             state.tables[name] = Table({file.path: file for file in files}, slices, table["schemas"])
         state.replaced = {path: (at, keep) for path, (at, keep) in given["replaced"].items()}
         state.steps = {(kind, run, month) for kind, run, month in given["steps"]}
+        state.source = given.get("source")
         state.promoted = {each.key: each for each in (Promoted(**one) for one in given["promoted"])}
         return state

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from menzil.model.errors import MenzilError
+from menzil.model.errors import MenzilError, UsageError
 from menzil.spark.extra import must_be_installed
 from menzil.spark.session.defaults import set_environment, settings
 from menzil.spark.session.errors import explain
 from menzil.spark.session.launch import ensure_jvm
-from menzil.spark.session.master import must_be_there
+from menzil.spark.session.master import asked_for, elsewhere, must_be_there
+from menzil.spark.session.outside import configured
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,7 +20,7 @@ __all__ = ["explain", "get_session"]
 
 
 def get_session(
-    app: str = "menzil",
+    app: str | None = None,
     master: str | None = None,
     *,
     quick: bool = False,
@@ -27,20 +28,34 @@ def get_session(
 ) -> SparkSession:
     """The session of this process: the active one as it is, or a new one. Driver.
 
-    `master` is `local[*]` unless given; `quick` is for short work on little data; `conf` has the last word.
+    The master is the first of these that is given: `master`, `spark.master` in `conf`, spark-submit or Spark's
+    configuration, the variable MASTER; else `local[*]`. What spark-submit or Spark's configuration sets stays as it is;
+    `conf` has the last word. `quick` is for short work on little data.
     """
     must_be_installed()
+    given = dict(conf or {})
+    wanted = asked_for(master, given)
     active = _active()
     if active is not None:
+        _must_run_on(wanted, active.sparkContext.master)
         return active
-    where = master or (conf or {}).get("spark.master") or "local[*]"
-    chosen = settings(where, quick=quick) | {"spark.master": where, "spark.app.name": app} | (conf or {})
-    must_be_there(where)
-    set_environment(where)
+    if wanted is not None:
+        must_be_there(wanted)
     try:
+        theirs = configured(given, wanted)
+        where = wanted or theirs.get("spark.master")
+        if where is None:  # Spark has checked the one that it was started with
+            where = elsewhere()
+            must_be_there(where)
+        ours = settings(where, theirs, quick=quick) | {"spark.master": where} | _name(app, theirs)
+        chosen = ours | given
+        set_environment(where)
         ensure_jvm(chosen, quick=quick)
+        from pyspark import SparkContext
         from pyspark.sql import SparkSession
 
+        if SparkContext._active_spark_context is not None:  # made by the program, without a session
+            _must_run_on(wanted, SparkContext._active_spark_context.master)
         builder = SparkSession.builder
         for name, value in chosen.items():
             builder = builder.config(name, value)
@@ -59,3 +74,19 @@ def _active() -> SparkSession | None:
 
     active = SparkSession.getActiveSession()
     return active if active is not None and active.sparkContext._jsc is not None else None
+
+
+def _must_run_on(wanted: str | None, running: str | None) -> None:
+    """A process has one SparkContext: another master than that of the running one cannot be had."""
+    if wanted is not None and wanted != running:
+        raise UsageError(
+            f"Spark is already running in this process with the master {running}, not {wanted}.",
+            hint="stop that session first, or do not name a master",
+        )
+
+
+def _name(app: str | None, theirs: dict[str, str]) -> dict[str, str]:
+    # Spark calls a program without a name after the shell that it was not started in.
+    if app is None and theirs.get("spark.app.name", "pyspark-shell") != "pyspark-shell":
+        return {}
+    return {"spark.app.name": app or "menzil"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 
 #: Names of options and settings whose values nobody may see: in plans, the UI, event logs.
 SECRET_NAMES = "(?i)secret|password|passwd|token|access.?key|credential|dsn|conninfo"
@@ -20,7 +21,12 @@ _ALWAYS = {
     "spark.sql.redaction.options.regex": f"{SECRET_NAMES}|url",
     "spark.ui.showConsoleProgress": "false",  # ours says how far in fewer words
     "spark.ui.enabled": "false",
+    # Spark warns of a plan that it does not print whole, and a message has more than 25 columns.
+    "spark.sql.debug.maxToStringFields": "200",
 }
+#: Spark sets this one itself for whatever it takes for a shell.
+_ANYWAY = ("spark.ui.showConsoleProgress",)
+_HIDING = ("spark.redaction.regex", "spark.sql.redaction.options.regex")
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -41,13 +47,18 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def settings(master: str, *, quick: bool = False) -> dict[str, str]:
-    """The settings of a new session; whatever the caller says comes after them."""
+def settings(master: str, theirs: Mapping[str, str] | None = None, *, quick: bool = False) -> dict[str, str]:
+    """The settings of a new session, without those that spark-submit or Spark's configuration has made."""
     chosen = dict(_ALWAYS)
     if is_local(master):
         chosen |= _LOCAL
     if quick:
         chosen |= _QUICK
+    made = theirs or {}
+    chosen = {name: value for name, value in chosen.items() if name not in made or name in _ANYWAY}
+    for name in _HIDING:  # a pattern of theirs hides more, never less
+        if name in made and made[name] != chosen.get(name):
+            chosen[name] = f"{made[name]}|{_ALWAYS[name]}"
     return chosen
 
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import re
 
+from menzil.model import errors
 from menzil.model.errors import ConnectionFailedError, MenzilError, UsageError
 from menzil.spark.session.launch import how_it_ended
 
+_REACH = "check the dsn, as seen from the machines of the cluster"
 _MEMORY = "give the driver more with conf={'spark.driver.memory': '2g'}, or read fewer columns"
+#: An error of ours, as the data source reports it: its class, its sentence, and mostly a hint.
+_OURS = re.compile(
+    r"\bmenzil\.[a-z_.]+\.(?P<name>\w+Error): (?P<sentence>.*)(?:\n(?!Hint: )[^\n]*)?(?:\nHint: (?P<hint>.+))?"
+)
 _LAST = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning))(?:: (.*))?$", re.MULTILINE)
 
 
@@ -43,7 +49,14 @@ def _told_by_python(text: str) -> MenzilError | None:
     """The exception of a Python worker: the last line of the traceback that Java carries around."""
     start = text.rfind("Traceback (most recent call last):")
     if start < 0:
-        return None
+        ours = _OURS.search(text)
+        if ours is None:
+            return None
+        kind = getattr(errors, ours["name"], JobError)
+        if kind is ConnectionFailedError:
+            return ConnectionFailedError(f"PostgreSQL cannot be reached: {ours['sentence']}", hint=_REACH)
+        made: MenzilError = kind(ours["sentence"].strip(), hint=ours["hint"])
+        return made
     raised = [found for found in _LAST.finditer(text, start) if not found[1].startswith(("org.apache.", "java."))]
     if not raised:
         return None
@@ -53,9 +66,7 @@ def _told_by_python(text: str) -> MenzilError | None:
     if name.endswith("OperationalError") and re.search(
         r"refused|could not connect|timeout|closed|translate", text[start:]
     ):
-        return ConnectionFailedError(
-            f"PostgreSQL cannot be reached: {sentence}", hint="check the dsn, as seen from the machines of the cluster"
-        )
+        return ConnectionFailedError(f"PostgreSQL cannot be reached: {sentence}", hint=_REACH)
     if found[1].startswith("menzil."):
         return JobError(sentence, hint=hint[1] if hint else None)
     return JobError(f"{name}: {sentence}" if sentence else name)

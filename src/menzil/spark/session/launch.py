@@ -78,7 +78,21 @@ class LaunchError(MenzilError):
 
 def ordinary(settings: Mapping[str, str]) -> bool:
     """Whether our own launch does what PySpark's would."""
-    return not (any(os.environ.get(name) for name in _ENVIRONMENT) or any(name in settings for name in _SETTINGS))
+    if any(os.environ.get(name) for name in _ENVIRONMENT) or any(name in settings for name in _SETTINGS):
+        return False
+    return not (Path(spark_home()) / "conf" / "spark-defaults.conf").is_file()
+
+
+def is_running() -> bool:
+    """Whether a JVM that was started here runs. Its settings are ours, not those of a user."""
+    return bool(_running) and _running[-1].poll() is None
+
+
+def set_java_home() -> Java:
+    """Find Java, and name it to PySpark's own launch and to executors."""
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(home_for_scripts(java))
+    return java
 
 
 def ensure_jvm(settings: Mapping[str, str], *, quick: bool) -> None:
@@ -86,8 +100,7 @@ def ensure_jvm(settings: Mapping[str, str], *, quick: bool) -> None:
     loaded = sys.modules.get("pyspark")
     if loaded is not None and loaded.SparkContext._gateway is not None:
         return
-    java = find_java()
-    os.environ["JAVA_HOME"] = str(home_for_scripts(java))  # for PySpark's own launch, and for executors
+    java = set_java_home()
     if not ordinary(settings) or "PYSPARK_GATEWAY_PORT" in os.environ:
         return
     with contextlib.suppress(LaunchError):

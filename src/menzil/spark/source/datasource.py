@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from menzil.spark.source.relations import relation
+from menzil.spark.source.sentence import sentence_first
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+@sentence_first
 class MenzilDataSource(DataSource):
     """Made on the driver, once per `load()` or `save()`, in a Python process of Spark's planner."""
 

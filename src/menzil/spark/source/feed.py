@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,9 @@ from menzil.spark.source import places
 from menzil.spark.source.arrow import opened
 from menzil.spark.source.options import FeedOptions
 from menzil.spark.source.partitions import window
-from menzil.spark.source.places import Place
+from menzil.spark.source.places import Offset, Place
 from menzil.spark.source.relations import relation
+from menzil.spark.source.sentence import sentence_first
 from menzil.spark.source.survey import connect, explained, months
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+@sentence_first
 class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """On the driver one per query, in a Python process of its own; a copy goes to each task."""
 
@@ -47,15 +50,15 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.projection = self.relation.projection(schema)
         self._target: Place | None = None
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+    def initialOffset(self) -> Offset:  # noqa: N802
         """Driver, once in the life of a query: where its checkpoint begins."""
         now = self._complete()
         chosen = self.options.starting
         if chosen == "latest":
             return now.offset()
         if chosen == "earliest":
-            return Place(0, 0, now.drop).offset()
-        return places.parse(chosen, now.drop).offset()
+            return Place(0, 0, now.drop, now.server).offset()
+        return replace(places.parse(chosen, now.drop), server=now.server).offset()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Driver, once per query."""
@@ -65,25 +68,27 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Driver, once, before the first batch of a run that reads what is there now and stops."""
         self._target = self._complete()
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Driver, before each batch: where it ends. The batch before it is done by then, so `start` is reached."""
         begin = Place.of(start)
         with self._connected() as conn:
+            now = self._now(conn)
+            _must_be_the_same(begin, now)
             self._check(conn, begin)
             if self.options.consumer:
                 run(conn, ops.feed_advance(self.options.consumer, self.feed.name, begin.xid, begin.id))
-            end = self._target or self._now(conn)
+            end = self._target or now
             most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
             found = conn.execute(places.last_of_batch(self.feed, begin, end, most).encode()).fetchone()
         if found is None:
             return start  # nothing new: no empty batch
-        return (Place(int(found[0]), found[1], end.drop) if most and found[2] >= most else end).offset()
+        return (Place(int(found[0]), found[1], end.drop, end.server) if most and found[2] >= most else end).offset()
 
-    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
+    def reportLatestOffset(self) -> Offset:  # noqa: N802
         """Driver, for the progress of the query: where it would be without a limit."""
         return self._complete().offset()
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Driver, once per batch: cut it into runs of rows, at most so many each."""
         begin, last = Place.of(start), Place.of(end)
         with self._connected() as conn:
@@ -108,7 +113,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             with self._connected() as conn:
                 self._check(conn, begin)
 
-    def commit(self, end: dict[str, int]) -> None:
+    def commit(self, end: Offset) -> None:
         """Driver, one batch late and never for the last one: no acknowledgement, so nothing is done here."""
 
     def stop(self) -> None:
@@ -129,10 +134,10 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         position = run(conn, ops.feed_position(self.feed.name))
         if position.foreign_rows:
             raise RefusedError(
-                "The history holds transaction ids from another server, so the feed has no order.",
-                hint="it was restored from a dump; read it as a table instead",
+                "The history holds transaction ids of another server, so the feed has no order.",
+                hint="it was restored from a dump; `select menzil.rebuild()` gives these rows ids of this server",
             )
-        return Place(position.xid, 0, position.last_drop)
+        return Place(position.xid, 0, position.last_drop, run(conn, ops.server()))
 
     def _check(self, conn: psycopg.Connection[Any], begin: Place) -> None:
         lost = run(conn, ops.feed_lost(self.feed.name, begin.xid, begin.id, begin.drop))
@@ -141,3 +146,19 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"Rows that this reader had not seen were cleaned up at {lost:%Y-%m-%d %H:%M:%S} UTC.",
                 hint='keep history longer than the reader stands still, or set .option("failOnDataLoss", "false")',
             )
+
+
+def _must_be_the_same(begin: Place, now: Place) -> None:
+    """Refuse a checkpoint whose transaction ids another server gave out: rows with lower ids would be left out."""
+    if begin.server is not None and begin.server != now.server:
+        raise RefusedError(
+            "This checkpoint was written while reading another server, or another database.",
+            hint="after a restore start with a new checkpoint; after pg_upgrade, which keeps transaction ids, "
+            f'with a new checkpoint and startingOffsets {{"xid": {begin.xid}, "id": {begin.id}}}',
+        )
+    if begin.xid > now.xid:
+        raise RefusedError(
+            f"This checkpoint is at transaction {begin.xid}, and the server has come to {now.xid}: "
+            "it was restored from a dump, or set back in time.",
+            hint="start with a new checkpoint",
+        )

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from menzil.model.errors import UsageError
 from menzil.ops.dsn import Dsn
 from menzil.spark.database import for_source
+
+#: The options of each use of the source. Spark hands some of its own on to a stream.
+READ = ("dsn", "table", "numPartitions", "snapshot", "endedFrom", "batchBytes")
+READ_STREAM = (
+    "dsn", "table", "startingOffsets", "maxRowsPerTrigger", "rowsPerTask", "failOnDataLoss", "consumer", "batchBytes",
+)  # fmt: skip
+WRITE = ("dsn", "endpoint", "channel", "sendId", "what")
+WRITE_STREAM = (*WRITE, "checkpointLocation", "queryName")
+
+
+def must_be_known(options: Mapping[str, str], known: Sequence[str]) -> None:
+    """Refuse an option that means nothing here: `send_id` for `sendId` would cost exactly-once without a word."""
+    names = {name.lower(): name for name in known}
+    for given in options:
+        if given.lower() in names:
+            continue
+        if given.lower() == "path":
+            raise UsageError('format("menzil") takes no path.', hint="call load(), save() or start() without one")
+        near = get_close_matches(given.lower().replace("_", "").replace("-", ""), names, 1)
+        hint = f"did you mean {names[near[0]]}? " if near else ""
+        raise UsageError(f"There is no option {given!r} here.", hint=f"{hint}the options are {', '.join(known)}")
 
 
 def dsn_of(options: Mapping[str, str]) -> Dsn:
@@ -53,6 +75,7 @@ class ReadOptions:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ReadOptions:
         """Read and check."""
+        must_be_known(options, READ)
         table, ended_from = options.get("table") or "archive", number(options, "endedFrom", least=0)
         if ended_from is not None and table.lower().removeprefix("menzil.") != "archive":
             raise UsageError(f"{table} has no ends.", hint="endedFrom is for the archive")
@@ -82,6 +105,7 @@ class FeedOptions:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> FeedOptions:
         """Read and check."""
+        must_be_known(options, READ_STREAM)
         starting = options.get("startingOffsets") or options.get("startingoffsets") or "earliest"
         return cls(
             dsn=dsn_of(options),

@@ -12,6 +12,10 @@ from menzil.model.errors import UsageError
 SETTINGS = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
 
 
+#: As Spark keeps a place in a checkpoint.
+Offset = dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Feed:
     """A relation that is read by transaction id and id: where its rows are, and where they are counted."""
@@ -29,20 +33,21 @@ class Place:
     xid: int
     id: int
     drop: int = 0
+    server: str | None = None  # which gave out the transaction ids; a checkpoint of an older menzil does not know
 
     @property
     def place(self) -> tuple[int, int]:
         """What is compared."""
         return (self.xid, self.id)
 
-    def offset(self) -> dict[str, int]:
+    def offset(self) -> Offset:
         """As Spark keeps it in a checkpoint."""
-        return {"xid": self.xid, "id": self.id, "drop": self.drop}
+        return {"xid": self.xid, "id": self.id, "drop": self.drop} | ({"server": self.server} if self.server else {})
 
     @classmethod
-    def of(cls, offset: dict[str, int]) -> Place:
+    def of(cls, offset: Offset) -> Place:
         """As it was kept."""
-        return cls(int(offset["xid"]), int(offset["id"]), int(offset.get("drop", 0)))
+        return cls(int(offset["xid"]), int(offset["id"]), int(offset.get("drop", 0)), offset.get("server"))
 
 
 def feed(table: str) -> Feed:

@@ -17,6 +17,7 @@ from menzil.spark.source.arrow import opened
 from menzil.spark.source.options import ReadOptions
 from menzil.spark.source.partitions import Piece
 from menzil.spark.source.relations import relation
+from menzil.spark.source.sentence import sentence_first
 from menzil.spark.source.survey import Survey
 from menzil.spark.source.thin import Plan
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+@sentence_first
 class MenzilReader(DataSourceReader):
     """Made on the driver, in the planner's process; sent to each task by pickle."""
 
@@ -68,6 +70,7 @@ class MenzilReader(DataSourceReader):
                 source.must_still_have(piece.oid)
 
 
+@sentence_first
 class PushingReader(MenzilReader):
     """The same, with filters: Spark refuses the method where filter pushdown is switched off."""
 

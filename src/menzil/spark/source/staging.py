@@ -14,6 +14,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from menzil.model.errors import ConnectionFailedError, InvalidValueError, RefusedError
 from menzil.ops.dsn import explained
 from menzil.spark.source.columns import Shape
+from menzil.spark.source.endpoints import known_endpoints
 from menzil.spark.source.json_text import json_text
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ def stage(dsn: str, table: str, shape: Shape, batches: Iterable[RecordBatch]) ->
     import adbc_driver_postgresql.dbapi as driver
     import pyarrow as pa
 
+    named = next((source.index for source in shape.sources if source.word == "endpoint"), None)
+    if named is not None:
+        batches = known_endpoints(dsn, batches, named)
     token, rows = secrets.token_urlsafe(8), _Rows(shape, batches)
     try:
         connection = driver.connect(make_conninfo(dsn, fallback_application_name="menzil spark"))

@@ -16,7 +16,9 @@ from menzil.model.errors import UsageError
 from menzil.ops import pipeline
 from menzil.spark.source.columns import shape_of
 from menzil.spark.source.door import ask
-from menzil.spark.source.options import dsn_of
+from menzil.spark.source.endpoints import demand_open
+from menzil.spark.source.options import WRITE_STREAM, dsn_of, must_be_known
+from menzil.spark.source.sentence import sentence_first
 from menzil.spark.source.staging import Staged, stage
 
 if TYPE_CHECKING:
@@ -25,15 +27,19 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+@sentence_first
 class MenzilStreamWriter(DataSourceStreamArrowWriter):
     """Made on the driver, once per query, and pickled for the tasks and for the process that commits."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
-        """Driver: check the columns. There is nothing to open yet: each batch is a send of its own."""
+        """Driver: check options, columns and endpoint. Nothing is opened yet: each batch is a send of its own."""
         if overwrite:
             raise UsageError("Messages that were sent cannot be overwritten.", hint='write with outputMode("append")')
+        must_be_known(options, WRITE_STREAM)
         self.shape = shape_of(schema, options)
         self.dsn = dsn_of(options)
+        if self.shape.endpoint is not None:
+            demand_open(self.dsn, [self.shape.endpoint])
         self.query = options.get("sendId") or options.get("sendid")
         self.what = options.get("what") or "stream"
 

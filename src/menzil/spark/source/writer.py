@@ -16,7 +16,9 @@ from menzil.model.errors import UsageError
 from menzil.ops import pipeline
 from menzil.spark.source.columns import shape_of
 from menzil.spark.source.door import ask
-from menzil.spark.source.options import dsn_of
+from menzil.spark.source.endpoints import demand_open
+from menzil.spark.source.options import WRITE, dsn_of, must_be_known
+from menzil.spark.source.sentence import sentence_first
 from menzil.spark.source.staging import Staged, stage
 
 if TYPE_CHECKING:
@@ -25,17 +27,26 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+@sentence_first
 class MenzilWriter(DataSourceArrowWriter):
     """Made on the driver, once per `save()`, and pickled for the tasks and for the process that commits."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
-        """Driver: check the columns and open the send."""
+        """Driver: check the options, the columns and the endpoint, and open the send."""
         if overwrite:
             raise UsageError("Messages that were sent cannot be overwritten.", hint='write with mode("append")')
+        must_be_known(options, WRITE)
         self.shape = shape_of(schema, options)
         self.dsn = dsn_of(options)
         self.send_id = options.get("sendId") or options.get("sendid") or uuid4().hex
+        if self.shape.endpoint is not None and not self._is_done():
+            demand_open(self.dsn, [self.shape.endpoint])
         self.staging = ask(self.dsn, pipeline.bulk_open(self.send_id, options.get("what"))).staging
+
+    def _is_done(self) -> bool:
+        """A send that is done changes nothing when it is repeated, whatever became of its endpoint."""
+        status = ask(self.dsn, pipeline.bulk_status(self.send_id))
+        return status is not None and status.state == "done"
 
     def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:
         """Task, once per try of each partition: stage its rows. A send that is done is not even read."""

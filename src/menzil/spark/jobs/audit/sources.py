@@ -29,6 +29,8 @@ COLUMNS = (
 )  # fmt: skip
 #: Of menzil.event_log.
 EVENT = ("id", "event_type", "entity_type", "entity_id", "old_value", "new_value", "created_at")
+#: What makes two rows the same message or line: a database that was set back gives an id out again.
+_SAME = ("id", "created_at")
 TRY = ("attempt", "outcome", "leased_at", "ended_at", "worker", "error", "status_code", "duration_ms")
 
 
@@ -41,7 +43,7 @@ def messages_of(spark: SparkSession, lake: str | None, dsn: str | None) -> DataF
         assert ended is not None
         return ended
     kept = read_lake(spark, lake).select(*COLUMNS, _lean("attempts"))
-    return kept if ended is None else kept.unionByName(ended.join(kept.select("id"), "id", "left_anti"))
+    return kept if ended is None else kept.unionByName(ended.join(kept.select(*_SAME), [*_SAME], "left_anti"))
 
 
 def events_of(spark: SparkSession, lake: str | None, dsn: str | None) -> DataFrame | None:
@@ -51,7 +53,7 @@ def events_of(spark: SparkSession, lake: str | None, dsn: str | None) -> DataFra
     if dsn is None:
         return told
     newest = read(spark, dsn, "event_log", columns=EVENT)
-    return newest if told is None else told.unionByName(newest.join(told.select("id"), "id", "left_anti"))
+    return newest if told is None else told.unionByName(newest.join(told.select(*_SAME), [*_SAME], "left_anti"))
 
 
 def _lean(column: str) -> Column:

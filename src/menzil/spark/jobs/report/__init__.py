@@ -1,7 +1,6 @@
-"""Report: how delivery went, as small tables and as one page to look at."""
+"""Report: how delivery went, as small tables that Spark computes. menzil.report makes the page of them."""
 
-from menzil.spark.jobs.report.figures import Figures, Slo
+from menzil.report import Figures, Slo, page
 from menzil.spark.jobs.report.job import figures_of, report
-from menzil.spark.jobs.report.page import page
 
 __all__ = ["Figures", "Slo", "figures_of", "page", "report"]

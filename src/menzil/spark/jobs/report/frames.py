@@ -8,13 +8,23 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from menzil.report.figures import MOST_TRIES
+from menzil.report.tally import POINTS
 from menzil.spark.jobs.report.causes import cause, error_class
 
 #: Percentiles are right to a 2000th of the rank; the sketch of a group stays small.
 ACCURACY = 2000
-POINTS = (0.5, 0.9, 0.99)
-#: Tries above this share one bar.
-MOST_TRIES = 12
+
+
+def silent() -> Column:
+    """Of a row of measures: nothing was delivered of what should have been."""
+    return F.expr("sent > cancelled and completed = 0")
+
+
+def trouble() -> tuple[Column, ...]:
+    """How endpoints are sorted: nothing delivered, most not delivered, most late, busiest (menzil.report.figures)."""
+    keys = ("sent - cancelled - completed", "sent - cancelled - within", "sent")
+    return (silent().desc(), *(F.expr(key).desc() for key in keys), F.asc("channel"))
 
 
 def prepared(messages: DataFrame) -> DataFrame:
@@ -22,7 +32,8 @@ def prepared(messages: DataFrame) -> DataFrame:
     due = F.unix_micros(F.greatest("created_at", "scheduled_at"))
 
     def since_due(column: str) -> Column:
-        return F.greatest(F.lit(0.0), (F.unix_micros(column) - due) / 1e6)
+        # greatest() passes over a NULL: a message that was never leased would have waited 0 seconds.
+        return F.when(F.col(column).isNotNull(), F.greatest(F.lit(0.0), (F.unix_micros(column) - due) / 1e6))
 
     return messages.select(
         "id",

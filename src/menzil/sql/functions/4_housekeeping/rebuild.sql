@@ -2,6 +2,8 @@
 -- live when it is in message and not in done. What is in flight (lease) or waits for its time (scheduled) stays where it is;
 -- every other live message goes into a run of its lane or behind its ordering key. Lines, runs, lanes, tombstones, proofs and
 -- registers are made anew; only news of endpoints is kept from the log. Messages that are being sent meanwhile are not touched.
+-- Ends and lines of the event log that a restore brought from another cluster get a transaction id of this one, so that the change
+-- feed has an order again.
 -- Senders and consumers wait until the transaction ends. Returns how many messages got a place.
 create or replace function menzil.rebuild() returns bigint
 language plpgsql security definer
@@ -48,6 +50,7 @@ begin
   insert into menzil.line select g.* from gone g where g.news is not null;
   delete from menzil.line n where n.news is null;
   update menzil.line n set xid = pg_current_xact_id();   -- the ids of another cluster mean nothing here
+  perform menzil._adopt_history();
   -- Live messages and their position in the lane. Ends without gaps are subtracted as ranges of ids, the others one by one.
   create temp table menzil_live on commit drop as
     with gap as materialized (
@@ -85,6 +88,20 @@ begin
     perform menzil._wake();
   end if;
   return v_placed;
+end $$;
+
+-- Transaction ids of another cluster that lie ahead of this one would be given out again, and no reader of the feed could tell
+-- the rows apart. Such rows get the newest id below which all is decided: not that of this transaction, whose ends a tally counts
+-- as live. No reader can stand behind them: feed_position refuses its readers while there are such rows.
+create or replace function menzil._adopt_history() returns void
+language plpgsql as $$
+declare
+  v_snapshot pg_snapshot := pg_current_snapshot();
+  v_next xid8 := pg_snapshot_xmax(v_snapshot);
+  v_decided xid8 := (pg_snapshot_xmin(v_snapshot)::text::bigint - 1)::text::xid8;
+begin
+  update menzil.done d set ended_xid = v_decided where d.ended_xid >= v_next;
+  update menzil.event e set xid = v_decided where e.xid >= v_next;
 end $$;
 
 -- What is in flight: leases hold live messages only, each gate counts its own anew, and a circuit whose probe is not in

@@ -32,6 +32,11 @@ def area(upper: Sequence[Point], lower: Sequence[Point], kind: str) -> str:
     return f'<polygon points="{_joined([*upper, *reversed(lower)])}" class="{kind}"/>' if upper else ""
 
 
+def dot(x: float, y: float, radius: float, kind: str) -> str:
+    """A round point."""
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" class="{kind}"/>'
+
+
 def rule(x1: float, y1: float, x2: float, y2: float, kind: str = "grid") -> str:
     """A straight line."""
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'

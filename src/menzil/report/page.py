@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC
 from html import escape
 
-from menzil.spark.jobs.report import tables
-from menzil.spark.jobs.report.charts import small, svg, times
-from menzil.spark.jobs.report.figures import Figures
-from menzil.spark.jobs.report.frames import MOST_TRIES
-from menzil.spark.jobs.report.style import STYLE
+from menzil.report import tables
+from menzil.report.charts import small, svg, times
+from menzil.report.charts.frame import both
+from menzil.report.figures import MOST_TRIES, Figures, due, share
+from menzil.report.style import STYLE
+from menzil.report.words import all_well, count, percent, troubles, when
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -19,14 +20,16 @@ def page(figures: Figures) -> str:
     parts = [_header(figures)]
     if figures.total["sent"]:
         parts += [
+            _words(figures),
             _cards(figures),
+            _errors(figures),
+            _endpoints(figures),
             _volume(figures),
             _latency(figures),
             _rhythm(figures),
-            _endpoints(figures),
             _leaders(figures),
+            _circuits(figures),
         ]
-        parts += [_errors(figures), _circuits(figures)]
     else:
         parts.append('<section><p class="none">There is no ended message in this window.</p></section>')
     parts.append(_footer(figures))
@@ -43,43 +46,58 @@ def section(title: str, why: str, body: str) -> str:
     return f'<section><h2>{escape(title)}</h2><p class="why">{escape(why)}</p>{body}</section>'
 
 
-def _when(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%d %b %Y %H:%M")
-
-
 def _header(figures: Figures) -> str:
     total = figures.total
-    window = f"<b>{_when(total['first_at'])}</b> to <b>{_when(total['last_at'])}</b> UTC" if total["sent"] else "empty"
+    window = f"<b>{when(total['first_at'])}</b> to <b>{when(total['last_at'])}</b> UTC" if total["sent"] else "empty"
     return (
         f"<header><h1>Delivery report</h1><p>{window}<br>from {escape(figures.source)}, "
-        f"made {_when(figures.made_at)} UTC</p></header>"
+        f"made {when(figures.made_at)} UTC</p></header>"
     )
 
 
+def _words(figures: Figures) -> str:
+    """What is wrong, before any number."""
+    found = troubles(figures)
+    if not found:
+        return f'<section class="words well"><h2>{escape(all_well(figures))}</h2></section>'
+    lines = "".join(
+        f"<li>{escape(each.sentence)}{f'<code>{escape(each.command)}</code>' if each.command else ''}</li>"
+        for each in found
+    )
+    return f'<section class="words"><h2>What is wrong</h2><ul>{lines}</ul></section>'
+
+
 def _cards(figures: Figures) -> str:
-    total, slo = figures.total, figures.slo
-    due = tables.due(total)
-    attained = tables.share(total["within"], due)
-    delivered = tables.share(total["completed"], due)
+    total, slo, then = figures.total, figures.slo, figures.before
+    wanted = due(total)
+    attained, delivered = share(total["within"], wanted), share(total["completed"], wanted)
     first, all_the_way = total["first_s"] or [None] * 3, total["delivered_s"] or [None] * 3
+    was_first, was_all = ((then or {}).get(name) or [None] * 3 for name in ("first_s", "delivered_s"))
+    was_due = due(then) if then else 0
     cards = [
-        ("Messages", svg.short(total["sent"]), f"to {figures.endpoint_count:,} endpoints", ""),
-        ("Delivered", tables.percent(delivered), f"{total['completed']:,} of {due:,}",
-         "good" if (delivered or 0) >= 0.99 else ""),
-        ("Time to delivery", svg.seconds(all_the_way[0]), f"99 % within {svg.seconds(all_the_way[2])}", ""),
-        ("Time to first try", svg.seconds(first[0]), f"99 % within {svg.seconds(first[2])}", ""),
-        ("Needed a retry", tables.percent(tables.share(total["retried"], total["sent"])),
-         f"{total['tries']:,} tries in all", ""),
+        ("Messages", svg.short(total["sent"]), f"to {count(figures.endpoint_count, 'endpoint')}",
+         svg.short(then["sent"]) if then else "", ""),
+        ("Delivered", percent(delivered), f"{total['completed']:,} of {wanted:,}",
+         percent(share(then["completed"], was_due)) if then else "", "good" if (delivered or 0) >= 0.99 else ""),
+        ("Time to delivery", svg.seconds(all_the_way[0]), f"99 % within {svg.seconds(all_the_way[2])}",
+         svg.seconds(was_all[0]), ""),
+        ("Time to first try", svg.seconds(first[0]), f"99 % within {svg.seconds(first[2])}",
+         svg.seconds(was_first[0]), ""),
+        ("Needed a retry", percent(share(total["retried"], total["sent"])),
+         f"{count(total['tries'], 'try', 'tries')} in all",
+         percent(share(then["retried"], then["sent"])) if then else "", ""),
         ("Dead letters", svg.short(total["failed"]), f"and {total['expired']:,} expired",
-         "bad" if total["failed"] else "good"),
-        (f"Goal: {tables.percent(slo.share)} in {svg.unit(slo.seconds)}", tables.percent(attained),
-         tables.verdict(attained, slo),
+         svg.short(then["failed"]) if then else "", "bad" if total["failed"] else "good"),
+        (f"Goal: {percent(slo.share)} in {svg.unit(slo.seconds)}", percent(attained),
+         tables.verdict(attained, slo), percent(share(then["within"], was_due)) if then else "",
          "good" if (attained or 0) >= slo.share else "bad"),
     ]  # fmt: skip
     return '<div class="cards">' + "".join(
         f'<div class="card {kind}"><span>{escape(name)}</span><strong>{escape(value)}</strong>'
-        f"<em>{escape(more)}</em></div>"
-        for name, value, more, kind in cards
+        f"<em>{escape(more)}</em>"
+        + (f'<em class="was">before: {escape(was)}</em>' if then is not None else "")
+        + "</div>"
+        for name, value, more, was, kind in cards
     ) + "</div>"  # fmt: skip
 
 
@@ -91,14 +109,16 @@ def _key(*entries: tuple[str, float, str]) -> str:
 
 def _volume(figures: Figures) -> str:
     key = _key(("--good", 1, "delivered"), ("--bad", 1, "dead or expired"), ("--mute", 1, "cancelled"))
-    why = f"Messages by the time they were sent, {svg.unit(figures.width)} a bar."
-    return section("Volume", why, times.volume(figures.times, figures.width) + key)
+    why = (
+        f"Messages by the time they were sent, {svg.unit(figures.width)} a bar. ▲: the bar is cut, and has this number."
+    )
+    return section("Volume", why, both(lambda frame: times.volume(frame, figures.times, figures.width)) + key)
 
 
 def _latency(figures: Figures) -> str:
     key = _key(("--blue", 1, "half of them"), ("--band", 0.5, "up to 90 %"), ("--band", 0.25, "up to 99 %"))
-    delivered = times.bands(figures.times, figures.width, "delivered_s", figures.slo.seconds)
-    first = times.bands(figures.times, figures.width, "first_s")
+    delivered = both(lambda frame: times.bands(frame, figures.times, figures.width, "delivered_s", figures.slo.seconds))
+    first = both(lambda frame: times.bands(frame, figures.times, figures.width, "first_s"))
     return section(
         "Time to delivery", "From sent, or from its schedule, to delivered. Retries included.", delivered + key
     ) + section(
@@ -122,7 +142,7 @@ def _rhythm(figures: Figures) -> str:
 
 def _endpoints(figures: Figures) -> str:
     more = figures.endpoint_count - len(figures.endpoints)
-    why = "The busiest first." + (f" {more:,} quieter ones are not shown." if more > 0 else "")
+    why = "The most troubled first." + (f" {more:,} with less trouble are not shown." if more > 0 else "")
     return section(
         "Endpoints",
         why + " Red marks below a line: more than 2 % of that time not delivered.",
@@ -136,7 +156,7 @@ def _leaders(figures: Figures) -> str:
         (
             row["channel"],
             row["tries"] - row["completed"],
-            f"{(lost := row['tries'] - row['completed']):,} {'try' if lost == 1 else 'tries'} failed or deferred",
+            count(row["tries"] - row["completed"], "try", "tries"),
         )
         for row in figures.noisiest
     ]
@@ -144,7 +164,7 @@ def _leaders(figures: Figures) -> str:
     return '<div class="pair">' + section(
         "Slowest", "Time within which 99 % are delivered.", small.bars(slowest, "slow") if slowest else quiet
     ) + section(
-        "Noisiest", "Tries that did not deliver.", small.bars(noisiest, "warm") if noisiest else quiet
+        "Noisiest", "Tries that failed or were deferred.", small.bars(noisiest, "warm") if noisiest else quiet
     ) + "</div>"  # fmt: skip
 
 
@@ -155,8 +175,8 @@ def _errors(figures: Figures) -> str:
     why = 'Grouped by what went wrong: # stands for numbers, ids and times, "..." for quoted texts.'
     return section(
         "Dead letters",
-        why + (f" {more:,} rarer causes are not shown." if more > 0 else ""),
-        tables.errors(figures.errors),
+        why + (f" {count(more, 'rarer cause')} {'is' if more == 1 else 'are'} not shown." if more > 0 else ""),
+        tables.errors(figures),
     )
 
 
@@ -169,8 +189,10 @@ def _circuits(figures: Figures) -> str:
         return section("Circuits", "When endpoints were given a rest.", '<p class="none">No circuit opened.</p>')
     first, last = (figures.total[name].astimezone(UTC).timestamp() for name in ("first_at", "last_at"))
     more = figures.incident_count - len(figures.incidents)
-    why = f"{figures.incident_count:,} times an endpoint failed so often that it was given a rest."
-    body = small.incidents(figures.incidents, first, last, figures.width) + tables.incidents(figures.incidents[:12])
+    often = "Once" if figures.incident_count == 1 else f"{figures.incident_count:,} times"
+    why = f"{often} an endpoint failed so often that it was given a rest."
+    lanes = both(lambda frame: small.incidents(frame, figures.incidents, first, last, figures.width))
+    body = lanes + tables.incidents(figures.incidents[:12])
     return section("Circuits", why + (f" The last {len(figures.incidents):,} are drawn." if more > 0 else ""), body)
 
 
@@ -181,6 +203,12 @@ def _footer(figures: Figures) -> str:
         "later. "
         "A redriven message is a new message. Percentiles are approximate, counts are exact. Only ended messages are "
         "here: "
-        f"what still waits is not. The goal is that {tables.percent(figures.slo.share)} are delivered within "
-        f"{svg.unit(figures.slo.seconds)}.</p></footer>"
+        f"what still waits is not. {_compared(figures)}The goal is that {percent(figures.slo.share)} are delivered "
+        f"within {svg.unit(figures.slo.seconds)}.</p></footer>"
     )
+
+
+def _compared(figures: Figures) -> str:
+    if figures.before is None:
+        return "A report that is given a beginning (--from) also compares with the period before. "
+    return "Before is the period of the same length that ended where this one begins. "

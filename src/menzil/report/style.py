@@ -20,14 +20,20 @@ section{background:var(--card);border:1px solid var(--line);border-radius:14px;p
 letter-spacing:-.02em;font-weight:640;white-space:nowrap}
 .card em{font-style:normal;color:var(--soft);font-size:12.5px}
 .card.good strong{color:var(--good)}.card.bad strong{color:var(--bad)}
-.pair{display:grid;grid-template-columns:1fr 1fr;gap:16px}.pair section{margin:0}
-@media (max-width:820px){.pair{grid-template-columns:1fr}main{padding:24px 14px}header p{text-align:left}}
-svg.chart{display:block;width:100%;height:auto;overflow:visible}svg.sparkline{width:160px;height:33px;display:block}
+.pair{display:grid;grid-template-columns:1fr 1fr;gap:16px;margin:16px 0}.pair section{margin:0}
+.card em{display:block}.card em.was{opacity:.85}
+svg.chart{display:block;width:100%;height:auto;overflow:visible}svg.sparkline{width:150px;height:33px;display:block}
 svg text{font-size:11.5px;fill:var(--soft)}svg .label{fill:var(--ink);font-size:13px}
-svg .value{fill:var(--ink);font-size:13px}
+svg .value{fill:var(--ink);font-size:13px}svg .spike{fill:var(--ink);font-weight:600}
+.stem{stroke:var(--band);stroke-width:1.4;stroke-opacity:.5}.p50dot{fill:var(--blue)}.sparkdot{fill:var(--good)}
+.on-narrow{display:none}.words{border-left:5px solid var(--bad)}.words.well{border-left-color:var(--good)}
+.words ul{margin:6px 0 0;padding:0;list-style:none}.words li{margin:9px 0;overflow-wrap:anywhere}
+.words p{margin:4px 0 0}.words code,td code.cmd{display:block;margin-top:4px;padding:5px 9px;border-radius:7px;
+background:var(--paper);border:1px solid var(--line);overflow-wrap:anywhere;white-space:pre-wrap;
+font:12.5px/1.45 ui-monospace,"SF Mono",Menlo,Consolas,monospace}
 .grid{stroke:var(--line);stroke-width:1}.good{fill:var(--good)}.bad{fill:var(--bad)}.mute{fill:var(--mute)}
 .warm{fill:var(--warm)}.slow{fill:var(--blue)}.empty{fill:var(--line);fill-opacity:.45}.rail{fill:var(--line)}
-.dot{fill:var(--card);stroke:var(--bad);stroke-width:2}
+.ring{fill:var(--card);stroke:var(--bad);stroke-width:2}
 .band99{fill:var(--band);fill-opacity:.16}.band90{fill:var(--band);fill-opacity:.34}
 .p50{fill:none;stroke:var(--blue);stroke-width:2.2;stroke-linejoin:round}
 .p99{fill:none;stroke:var(--band);stroke-width:1;stroke-opacity:.6;stroke-linejoin:round}
@@ -37,13 +43,13 @@ svg .value{fill:var(--ink);font-size:13px}
 .sparkfill{fill:var(--good);fill-opacity:.16}
 .sparkbad{stroke:var(--bad);stroke-width:1.6}
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:13.5px}
-th{color:var(--soft);font-weight:500;text-align:right;padding:6px 10px;border-bottom:1px solid var(--line);
+th{color:var(--soft);font-weight:500;text-align:right;padding:6px 7px;border-bottom:1px solid var(--line);
 white-space:nowrap}
-td{padding:7px 10px;border-bottom:1px solid var(--line);text-align:right;vertical-align:middle;white-space:nowrap}
+td{padding:7px 7px;border-bottom:1px solid var(--line);text-align:right;vertical-align:middle;white-space:nowrap}
 tr:last-child td{border-bottom:0}th.left,td.left{text-align:left}
 td.name{font-weight:560;white-space:normal;overflow-wrap:anywhere;min-width:130px}
-td .meter{display:inline-block;vertical-align:middle;width:64px;height:6px;border-radius:3px;background:var(--line);
-margin-left:8px;overflow:hidden}
+td .meter{display:inline-block;vertical-align:middle;width:48px;height:6px;border-radius:3px;background:var(--line);
+margin-left:6px;overflow:hidden}
 td .meter i{display:block;height:100%;background:var(--good)}td .meter.low i{background:var(--bad)}
 td.cause{white-space:normal;text-align:left;min-width:300px}
 td.cause code{font:12.5px/1.45 ui-monospace,"SF Mono",Menlo,Consolas,monospace;overflow-wrap:anywhere}
@@ -55,5 +61,13 @@ color:var(--soft);margin-right:6px}
 .key{color:var(--soft);font-size:12.5px;margin:8px 0 0}
 .key i{display:inline-block;width:10px;height:10px;border-radius:3px;margin:0 5px 0 14px}
 .key i:first-child{margin-left:0}footer{color:var(--soft);font-size:13px;margin-top:26px;max-width:78ch}
+@media (max-width:820px){.pair{grid-template-columns:1fr}main{padding:24px 14px}header p{text-align:left}}
+@media (max-width:640px){main{padding:18px 10px}section{padding:15px 13px}h1{font-size:25px}
+.on-wide{display:none}.on-narrow{display:block}svg.chart text{font-size:12.5px}.pair svg.chart text{font-size:18px}
+.pair svg .label,.pair svg .value{font-size:18px}.cards{grid-template-columns:1fr 1fr}.card strong{font-size:21px}
+table,tbody,tr,td{display:block;width:100%}thead{display:none}td,td.left,td.cause{text-align:left;white-space:normal;
+border:0;padding:3px 0;min-width:0}tr{border-bottom:1px solid var(--line);padding:9px 0}tr:last-child{border-bottom:0}
+td[data-label]{display:flex;justify-content:space-between;gap:14px;text-align:right}
+td[data-label]::before{content:attr(data-label);color:var(--soft);text-align:left}}
 @media print{body{background:#fff}section,.card{break-inside:avoid}}
 """
