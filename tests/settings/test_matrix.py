@@ -19,17 +19,17 @@ Settings = dict[str, str]
 
 _cases = itertools.count(1)
 
-#: Each of them alone is the long form.
+#: Each of them alone is the long form. Timeouts are long enough for a busy machine; test_time_outs.py has short ones.
 EACH: list[Settings] = [
     {},
     {"default_transaction_isolation": "repeatable read"},
     {"default_transaction_isolation": "serializable"},
     {"default_transaction_deferrable": "on"},
-    {"statement_timeout": "500ms"},
-    {"lock_timeout": "20ms"},
-    {"idle_in_transaction_session_timeout": "100ms"},
-    {"idle_session_timeout": "500ms"},
-    {"transaction_timeout": "2s"},
+    {"statement_timeout": "2s"},
+    {"lock_timeout": "100ms"},
+    {"idle_in_transaction_session_timeout": "2s"},
+    {"idle_session_timeout": "1s"},
+    {"transaction_timeout": "5s"},
     {"DateStyle": "German"},
     {"DateStyle": "SQL, DMY"},
     {"DateStyle": "Postgres, MDY"},
@@ -73,8 +73,8 @@ TOGETHER: list[Settings] = [
     {"standard_conforming_strings": "off", "IntervalStyle": "iso_8601", "client_encoding": "LATIN1"},
     {"DateStyle": "SQL, DMY", "bytea_output": "escape", "extra_float_digits": "-15", "client_encoding": "SQL_ASCII"},
     {"DateStyle": "Postgres, MDY", "IntervalStyle": "sql_standard", "search_path": "pg_temp, nowhere"},
-    {"idle_in_transaction_session_timeout": "100ms", "idle_session_timeout": "500ms", "lock_timeout": "20ms"},
-    {"statement_timeout": "1s", "synchronous_commit": "off", "quote_all_identifiers": "on"},
+    {"idle_in_transaction_session_timeout": "2s", "idle_session_timeout": "1s", "lock_timeout": "100ms"},
+    {"statement_timeout": "5s", "synchronous_commit": "off", "quote_all_identifiers": "on"},
     {"plpgsql.extra_errors": "all", "plpgsql.variable_conflict": "use_variable", "backslash_quote": "off"},
     {"plpgsql.variable_conflict": "use_column", "plan_cache_mode": "force_generic_plan", "transform_null_equals": "on"},
 ]
@@ -82,9 +82,9 @@ TOGETHER: list[Settings] = [
 #: Under which menzil is installed, too.
 INSTALLED: Settings = {
     "default_transaction_isolation": "serializable",
-    "statement_timeout": "200ms",
-    "lock_timeout": "1ms",
-    "idle_in_transaction_session_timeout": "100ms",
+    "statement_timeout": "5s",
+    "lock_timeout": "100ms",
+    "idle_in_transaction_session_timeout": "2s",
     "DateStyle": "German",
     "IntervalStyle": "sql_standard",
     "TimeZone": "Asia/Kathmandu",

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 import menzil
 from tests.acceptance.pooler import PGBOUNCER, pooler
@@ -24,13 +25,19 @@ class Pooled(NamedTuple):
 
 
 @pytest.fixture(
-    params=["ours", pytest.param("pgbouncer", marks=pytest.mark.skipif(PGBOUNCER is None, reason="no pgbouncer"))]
+    params=[
+        "ours",
+        "serializable",
+        pytest.param("pgbouncer", marks=pytest.mark.skipif(PGBOUNCER is None, reason="no pgbouncer")),
+    ]
 )
 def pooled(db: str, request: pytest.FixtureRequest) -> Iterator[Pooled]:
     """A database with the channel billing, behind the pooler."""
     with menzil.Menzil(db) as mq:
         mq.channel_set("billing")
-    ours = request.param == "ours"
+    ours = request.param != "pgbouncer"
+    if request.param == "serializable":  # then every call is a transaction of its own, and may be lost in its middle
+        db = make_conninfo(db, options="-c default_transaction_isolation=serializable")
     with old_pooler(db) if ours else pooler(db) as dsn:
         yield Pooled(dsn, (1,) if ours else (0, 1))
 

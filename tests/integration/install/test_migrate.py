@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from menzil.install import InstallError, MigrationChangedError, migrate
+from menzil.install import InstallError, MigrationChangedError, drift, migrate
 from menzil.model.errors import ConnectionFailedError, PermissionDeniedError, SchemaTooNewError, UsageError
 from tests.integration.install.catalog import dump
 from tests.integration.install.toy import LABELS
@@ -30,6 +30,30 @@ def test_fresh_install_applies_everything(empty, plant):
         "applying 0002_second",
         "applying functions, views and roles",
     ]
+
+
+def test_tables_that_came_without_rows_are_adopted_and_brought_up_to_date(empty, plant):
+    migrate(empty, root=plant(1))
+    with psycopg.connect(empty) as conn:  # what a dump without data leaves
+        conn.execute("truncate menzil.migration, menzil.installed_code, menzil.installed_object")
+    lines: list[str] = []
+    report = migrate(empty, root=plant(2), progress=lines.append)
+    assert (report.from_version, report.to_version, report.applied) == (1, 2, LABELS[1:])
+    assert lines[0].startswith("adopting schema 1, which came without its rows: done")
+    with psycopg.connect(empty) as conn:
+        assert drift(conn, root=plant(2)) == []
+    assert not migrate(empty, root=plant(2)).changed
+
+
+def test_tables_that_came_without_rows_are_not_adopted_by_other_migrations(empty, plant):
+    migrate(empty, root=plant(1))
+    with psycopg.connect(empty) as conn:
+        conn.execute("truncate menzil.migration, menzil.installed_code, menzil.installed_object")
+    root = plant(2)
+    first = next(root.glob("migrations/0001_*.sql"))
+    first.write_text(first.read_text() + "-- another text\n")
+    with pytest.raises(MigrationChangedError, match="up to 1 are not those"):
+        migrate(empty, root=root)
 
 
 def test_second_run_changes_nothing(empty, plant):
