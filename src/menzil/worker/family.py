@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from contextlib import suppress
 from time import monotonic
 
 from menzil.worker.log import Hide, Log
+from menzil.worker.registry import INSTANCE
 
 #: Environment variable with the pipe that tells a child when its parent is gone.
 LIFELINE = "MENZIL_LIFELINE"
@@ -26,6 +28,7 @@ class Family:
     def __init__(self, commands: Sequence[Sequence[str]]) -> None:
         self._commands = commands
         self._log = Log(Hide())
+        self._id = secrets.token_hex(8)
         self._children: dict[int, asyncio.subprocess.Process] = {}
         self._stopping = asyncio.Event()
         self._settled = False  # a child has lived long enough to show that the command works
@@ -71,7 +74,8 @@ class Family:
         child = await asyncio.create_subprocess_exec(
             sys.executable,
             *command,
-            env={**os.environ, LIFELINE: str(lifeline)},
+            # A child that is started again takes the place of the one that died in the registry, at once.
+            env={**os.environ, LIFELINE: str(lifeline), INSTANCE: f"{self._id}-{place}"},
             pass_fds=(lifeline,),
             start_new_session=True,
         )

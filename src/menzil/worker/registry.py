@@ -17,6 +17,8 @@ from menzil.ops import working
 if TYPE_CHECKING:
     from menzil.worker.shift import Shift
 
+#: Environment variable with the instance of a child of `menzil worker --processes`.
+INSTANCE = "MENZIL_WORKER_INSTANCE"
 #: Seconds between two signs of life.
 EVERY = 5.0
 
@@ -27,7 +29,8 @@ class Registry:
     def __init__(self, shift: Shift, channels: list[str] | None) -> None:
         self._shift = shift
         self._channels = channels
-        self._instance = secrets.token_hex(8)  # two workers of one name have two entries
+        # Two workers of one name have two entries.
+        self._instance = os.environ.pop(INSTANCE, "") or secrets.token_hex(8)
 
     async def hello(self) -> None:
         """Enter this worker."""
