@@ -34,6 +34,14 @@ def books(message: menzil.Message, conn: Any) -> None: ...
 async def books_later(message: menzil.Message, conn: Any) -> None: ...
 
 
+def yields(message: menzil.Message) -> Any:
+    yield
+
+
+async def yields_later(message: menzil.Message) -> Any:
+    yield
+
+
 class Callable:
     async def __call__(self, message: menzil.Message) -> None: ...
 
@@ -59,6 +67,9 @@ def test_functions_of_every_kind_may_be_handlers(function: Any, is_async: bool) 
         (("emails",), books, {}, "cannot take"),
         (("emails",), works, {"transaction": True}, "cannot take"),
         (("emails",), works, {"concurrency": 0}, "1 or more"),
+        (("emails",), works, {"concurrency": "3"}, "whole number"),
+        (("emails",), yields, {}, "has a yield"),
+        (("emails",), yields_later, {}, "has a yield"),
         (("emails",), works, {"lease": 0.5}, "a second or more"),
         (("emails",), "works", {}, "must be a function"),
     ],
@@ -125,6 +136,10 @@ def test_a_channel_has_one_handler() -> None:
     "options",
     [
         {"concurrency": 0},
+        {"concurrency": "3"},
+        {"threads": 0},
+        {"max_bytes": 0},
+        {"channels": "emails"},
         {"lease": 0.1},
         {"batch": 0},
         {"grace": -1},

@@ -41,8 +41,10 @@ class Handler:
         check_channels(self.channels)
         if not callable(self.function):
             raise UsageError(f"A handler must be a function, not {type(self.function).__name__}.")
-        if self.concurrency is not None and self.concurrency < 1:
-            raise UsageError("The concurrency of a handler is 1 or more.")
+        if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
+            raise UsageError(f"The handler {self.name} has a yield, so calling it would do nothing.")
+        if self.concurrency is not None and (type(self.concurrency) is not int or self.concurrency < 1):
+            raise UsageError("The concurrency of a handler is a whole number, 1 or more.")
         if self.lease is not None and self.lease < 1:
             raise UsageError(
                 "The lease of a handler is a second or more.", hint="heartbeats keep it for as long as needed"

@@ -50,18 +50,15 @@ class Options:
 
     def check(self) -> None:
         """Refuse what makes no sense."""
-        if self.concurrency < 1:
-            raise UsageError("The concurrency of a worker is 1 or more.")
-        if self.threads < 1:
-            raise UsageError(
-                "A worker has one thread or more.", hint="threads= is for handlers that are plain functions"
-            )
+        for name in ("concurrency", "threads", "max_bytes"):
+            if type(value := getattr(self, name)) is not int or value < 1:
+                raise UsageError(f"{name} is a whole number, 1 or more, not {value!r}.")
+        if isinstance(self.channels, str):  # its letters would be taken for names
+            raise UsageError("channels is a list of names.", hint=f"write channels=[{self.channels!r}]")
         if self.lease is not None and self.lease < 1:
             raise UsageError("A lease is a second or more.", hint="heartbeats keep it for as long as a delivery takes")
         if self.batch is not None and not 1 <= self.batch <= 10_000:
             raise UsageError("A batch is 1 to 10000 messages.")
-        if self.max_bytes < 1:
-            raise UsageError("max_bytes is 1 or more.", hint="one message at a time is always leased, however large")
         if self.grace < 0:
             raise UsageError("The grace period is zero or more seconds.")
         if self.poll is not None and not 0 < self.poll[0] <= self.poll[1]:
