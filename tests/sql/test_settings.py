@@ -154,7 +154,8 @@ def test_a_rolled_back_change_is_no_change(conn: psycopg.Connection) -> None:
     with conn.transaction(force_rollback=True):
         change(conn, "notify", "off")
     assert value(conn, "notify") == "true"
-    assert conn.execute("select count(*) from menzil.event_log").fetchone() == (0,)
+    changed = "select count(*) from menzil.event_log where event_type = 'setting.changed'"
+    assert conn.execute(changed).fetchone() == (0,)
 
 
 def test_the_reference_lists_every_setting_with_its_default_and_range(conn: psycopg.Connection) -> None:

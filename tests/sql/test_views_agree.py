@@ -135,7 +135,7 @@ def agree(queue: Queue, sent: list[int]) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_views_statuses_counts_and_places_agree(queue: Queue, seed: int) -> None:
     play = Play(queue, seed)
-    for step in range(120):
+    for step in range(150):
         play.step()
         if step % 6 == 5:
             agree(queue, play.sent)

@@ -118,7 +118,7 @@ def test_a_time_without_a_time_zone_is_refused(word: str) -> None:
         consuming.defer(LEASE, until=datetime(2026, 1, 2))
 
 
-@pytest.mark.parametrize("delay", [-1, math.nan, math.inf, "3", True, timedelta(seconds=3)])
+@pytest.mark.parametrize("delay", [-1, math.nan, math.inf, "3", True, timedelta(seconds=-3)])
 def test_a_duration_is_a_number_of_seconds(delay: Any) -> None:
     for make in (
         lambda: sending.send("billing", 1, delay=delay),
@@ -170,8 +170,7 @@ def test_a_value_of_the_wrong_kind_is_refused(make: Any) -> None:
     ("make", "hint"),
     [
         (lambda: sending.send("billing", 1, priority="high"), "give an int"),
-        (lambda: consuming.dequeue(lease="x"), "give an int or a float"),
-        (lambda: consuming.dequeue(lease=timedelta(seconds=3)), "give it .total_seconds()"),
+        (lambda: consuming.dequeue(lease="x"), "give an int, a float or a datetime.timedelta"),
         (lambda: sending.send("billing", 1, correlation_id="no uuid"), "write 32 hexadecimal digits"),
     ],
 )

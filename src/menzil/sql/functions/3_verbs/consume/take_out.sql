@@ -64,7 +64,7 @@ begin
     return '{}';
   end if;
   v_ids := coalesce(v_run.ids, array(select generate_series(v_run.first_id, v_run.first_id + v_run.n - 1)));
-  -- in (select unnest(…)) is hashed, = any (…) is not: with thousands of ids that is the difference.
+  -- in (select unnest(x)) is hashed, = any (x) is not: with thousands of ids that is the difference.
   v_left := array(select i.id from unnest(v_ids) with ordinality i(id, n) where i.id not in (select u.id from unnest(p_ids) u(id)) order by i.n);
   if cardinality(v_left) = v_run.n then
     return '{}';
