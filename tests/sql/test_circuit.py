@@ -154,10 +154,12 @@ def test_too_many_requests_with_a_time_rest_the_endpoint_and_not_its_circuit(que
     assert len(queue.dequeue(20)) == 10
 
 
-@pytest.mark.parametrize(("wait", "seconds"), [("0", 10), ("1 s", 10), ("10 s", 10), ("120 s", 120)])
+@pytest.mark.parametrize(
+    ("wait", "seconds"), [(None, 10), ("0", 10), ("1 s", 10), ("10 s", 10), ("120 s", 120), ("30 days", 86_400)]
+)
 @pytest.mark.parametrize("error", [TOO_MANY, "[RETRYABLE] HTTP 503 Service Unavailable"])
 def test_what_the_endpoint_asks_for_never_shortens_the_delay(
-    queue: Queue, hook: int, error: str, wait: str, seconds: int
+    queue: Queue, hook: int, error: str, wait: str | None, seconds: int
 ) -> None:
     sent = queue.send("hook")
     assert queue.fail(queue.lease(), error, wait) == "retry"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 import pytest
 from botocore import auth as botocore_auth
@@ -25,6 +25,9 @@ def _theirs(
 ) -> dict[str, str]:
     # The parameters are given as their program would give them: parsed. It escapes them by AWS's rule.
     url, _, query = url.partition("?")
+    if service == "s3":  # their program escapes the name of the object before it signs
+        url = url.removeprefix(f"https://{HOST}")
+        url = f"https://{HOST}{quote(unquote_to_bytes(url), safe='/-_.~')}"
     request = AWSRequest(method, url, headers=headers, data=body, params=parse_qsl(query, keep_blank_values=True))
     kind = botocore_auth.S3SigV4Auth if service == "s3" else botocore_auth.SigV4Auth
     # Theirs reads the clock itself.
@@ -47,10 +50,7 @@ def test_the_signature_is_the_one_botocore_makes(path: str, method: str, service
     body = b"" if method == "GET" else b'{"order": 42}'
     headers = {"host": HOST, "content-type": "application/json", "x-amz-target": "Some.Thing   twice"}
     ours = SigV4(*KEY, "eu-central-1", service, token).headers(method, path, headers, body, at)
-    # For S3 their program escapes the name of the object before it signs.
-    name, mark, query = path.partition("?")
-    spelled = f"{quote(unquote(name), safe='/-_.~')}{mark}{query}" if service == "s3" else path
-    theirs = _theirs(method, f"https://{HOST}{spelled}", headers, body, service, token, at)
+    theirs = _theirs(method, f"https://{HOST}{path}", headers, body, service, token, at)
     assert ours == {name: theirs[name] for name in ours}
     assert "Signature=" in ours["authorization"]
 

@@ -27,8 +27,8 @@ begin
              case when t.dead then null
                   when p_outcome = 'recovered' then p_now     -- the wait was the lease
                   when t.retry_after is not null and not (t.rest and t.is_endpoint) then p_now + least(t.retry_after, interval '86400 s')
-                  -- What an endpoint asks for never shortens the delay. greatest() and least() pass over NULL.
-                  else p_now + greatest(case when t.rest then least(t.retry_after, interval '86400 s') end,
+                  -- What an endpoint asks for never shortens the delay. greatest() passes over NULL, and so would least().
+                  else p_now + greatest(case when t.retry_after is not null then least(t.retry_after, interval '86400 s') end,
                                         menzil._retry_delay(t.retry_policy, v_settings, t.retry_count) * interval '1 s') end,
              p_taken.leased_at, p_outcome = 'recovered', t.error
         from told t order by t.id
