@@ -9,10 +9,10 @@ language sql immutable as $$
     (select s.hint from (values
       ('timeout', 'Did you mean timeout_seconds?'),
       ('connect_timeout', 'Did you mean connect_timeout_seconds?'),
-      ('signing_secret', 'Did you mean signing.secret? Write {"signing": {"secret": "whsec_…"}}.'),
+      ('signing_secret', 'Did you mean signing.secret? Write {"signing": {"secret": "whsec_..."}}.'),
       ('cloudevents_mode', 'Did you mean cloudevents.mode? Write {"cloudevents": {"mode": "binary"}}.'),
-      ('cloudevents_type', 'Did you mean cloudevents.type? Write {"cloudevents": {"mode": "binary", "type": "…"}}.'),
-      ('cloudevents_source', 'Did you mean cloudevents.source? Write {"cloudevents": {"mode": "binary", "source": "…"}}.'),
+      ('cloudevents_type', 'Did you mean cloudevents.type? Write {"cloudevents": {"mode": "binary", "type": "..."}}.'),
+      ('cloudevents_source', 'Did you mean cloudevents.source? Write {"cloudevents": {"mode": "binary", "source": "..."}}.'),
       ('ssl_verify', 'Did you mean tls.verify? Write {"tls": {"verify": false}}; it is on unless it is turned off.'),
       ('tls_ca_bundle', 'Did you mean tls.ca? It takes the certificate itself in PEM format, not the path of a file.'),
       ('tls_client_cert', 'Did you mean tls.cert? It takes the certificate itself in PEM format, not the path of a file.'),
