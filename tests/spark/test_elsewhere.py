@@ -126,26 +126,40 @@ def cluster(place: Path) -> Iterator[str]:
             process.wait(30)
 
 
-def test_a_program_of_spark_submit_runs_on_its_cluster_with_the_dsn_of_the_driver_and_shows_the_password_nowhere(
-    db_with_history: str, tmp_path: Path
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cluster")
+
+
+@pytest.fixture(scope="module")
+def master(place: Path) -> Iterator[str]:
+    """The address of a cluster, whose logs and work lie in `place`."""
+    with cluster(place) as address:
+        yield address
+
+
+def test_a_session_of_ours_under_spark_submit_runs_where_submit_says(master: str, tmp_path: Path) -> None:
+    options = ["--name", "nightly", "--conf", "spark.sql.shuffle.partitions=7", "--executor-memory", "512m"]
+    said = submit(tmp_path / "ours.py", "--master", master, *options, text=OURS)
+    assert f"master: {master} name: nightly\nshuffle: 7 rows: 10\n" in said
+
+
+def test_a_program_of_spark_submit_reads_on_a_cluster_with_the_dsn_of_the_driver_and_shows_the_password_nowhere(
+    db_with_history: str, master: str, place: Path, tmp_path: Path
 ) -> None:
     password = conninfo_to_dict(db_with_history)["password"]
     logs = tmp_path / "logs"
     logs.mkdir()
     events = ["--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir=file://{logs}"]
-    with cluster(tmp_path) as master:
-        program = tmp_path / "program.py"
-        said = submit(program, "--master", master, "--executor-memory", "512m", *events, MENZIL_DSN=db_with_history)
-        options = ["--name", "nightly", "--conf", "spark.sql.shuffle.partitions=7", "--executor-memory", "512m"]
-        with_ours = submit(tmp_path / "ours.py", "--master", master, *options, text=OURS)
+    program = tmp_path / "program.py"
+    said = submit(program, "--master", master, "--executor-memory", "512m", *events, MENZIL_DSN=db_with_history)
     assert "failed: 300 tasks: 3" in said
-    # get_session() takes what spark-submit was told, and not local[*].
-    assert f"master: {master} name: nightly\nshuffle: 7 rows: 10\n" in with_ours
-    assert "Executor" in (tmp_path / "cluster.log").read_text()  # it ran there, not in the driver
+    assert "Executor" in (place / "cluster.log").read_text()  # it ran there, not in the driver
     assert password not in said
-    written = [*logs.rglob("*"), *tmp_path.glob("work*/**/std*"), tmp_path / "cluster.log"]
+    written = [*logs.rglob("*"), *place.glob("work*/**/std*"), place / "cluster.log"]
     files = [file for file in written if file.is_file()]
     assert any(file.is_relative_to(logs) for file in files)
-    assert len({file.relative_to(tmp_path).parts[0] for file in files if "work" in str(file.parent)}) == 2
+    works = [file.relative_to(place).parts[0] for file in files if file.is_relative_to(place) and "work" in str(file)]
+    assert len(set(works)) == 2
     for file in files:
         assert password.encode() not in file.read_bytes(), file.name
