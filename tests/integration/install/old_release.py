@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 RELEASE = "50ca4df"
 #: The last commit whose clients demand one schema number: menzil.schema_window came with the next.
-BEFORE_THE_WINDOW = "44ec927"
+BEFORE_THE_WINDOW = "6a9c0bc"
 HOUR_MS = 3_600_000
 
 
