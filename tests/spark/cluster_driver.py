@@ -80,7 +80,8 @@ class ClusterSource(DataSource):
 
     def writer(self, schema: Any, overwrite: bool) -> LingeringWriter:
         naive = self.options.get("naive")
-        writer = NaiveWriter(self.options) if naive else MenzilWriter(self.options, schema, overwrite)
+        theirs = {name: value for name, value in self.options.items() if name.lower() not in ("place", "naive")}
+        writer = NaiveWriter(self.options) if naive else MenzilWriter(theirs, schema, overwrite)
         return LingeringWriter(writer, self.options["place"])
 
 
