@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import tuple_row
 
-from menzil.ops.op import Op, Rows
 from menzil.ops.loading import read_plainly
+from menzil.ops.op import Op, Rows
 
 #: Rows of one journey.
 CHUNK = 10_000
