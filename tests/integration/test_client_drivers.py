@@ -297,3 +297,13 @@ def test_settings_of_the_session_do_not_change_what_is_read(mq: menzil.Menzil, p
     assert abs((found.created_at - now).total_seconds()) < 60
     conn.rollback()
     conn.close()
+
+
+def test_a_psycopg2_connection_of_another_encoding_is_refused_before_anything_runs(
+    mq: menzil.Menzil, plain: str
+) -> None:
+    conn = psycopg2.connect(plain)
+    conn.set_client_encoding("LATIN1")
+    with pytest.raises(menzil.UsageError, match="LATIN1"):
+        mq.dequeue(conn=conn)
+    conn.close()

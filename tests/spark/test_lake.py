@@ -228,8 +228,8 @@ def test_ends_are_read_by_transaction_id_in_pieces_that_meet_and_only_of_the_arc
         " and ended_xid <= '8'::xid8 and (ended_xid, id) <= ('8'::xid8, 80::bigint)",
         " and ended_xid >= '8'::xid8 and (ended_xid, id) > ('8'::xid8, 80::bigint)",
     ]
-    assert ReadOptions.of({"dsn": "x", "endedFrom": "18446744073709551615"}).ended_from == 2**64 - 1
+    assert ReadOptions.of({"dsn": "dbname=x", "endedFrom": "18446744073709551615"}).ended_from == 2**64 - 1
     with pytest.raises(UsageError, match="dlq has no ends"):
         ReadOptions.of({"dsn": "x", "table": "dlq", "endedFrom": "5"})
     with pytest.raises(UsageError, match="endedFrom is 'x'"):
-        ReadOptions.of({"dsn": "x", "endedFrom": "x"})
+        ReadOptions.of({"dsn": "dbname=x", "endedFrom": "x"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -412,3 +413,27 @@ def test_size_is_measured_in_bytes_not_characters(queue: Queue) -> None:
     queue.call("set_setting", "max_payload_size", "1024")
     with pytest.raises(psycopg.errors.ProgramLimitExceeded):
         queue.send(payload="ü" * 512)
+
+
+def test_two_counts_at_once_do_not_take_an_open_sender_for_gone(queue: Queue, connect) -> None:
+    """The mark of the last count is two registers: a count that another one overtakes goes on with the ids it read."""
+    limit(queue, 10_000)
+    queue.send_batch("work", 10)
+    queue.one("select menzil._tally(true)")  # the first mark
+    sender = Queue(connect(autocommit=False))
+    sender.send_batch("work", 200)
+    holder, slow = connect(autocommit=False), connect()
+    holder.execute("lock menzil.withdrawn in access exclusive mode")  # the slow count waits here, in the middle
+    waits = "select exists (select from pg_locks where relation = 'menzil.withdrawn'::regclass and not granted)"
+    with ThreadPoolExecutor(1) as pool:
+        counting = pool.submit(lambda: slow.execute("select menzil._tally(true)").fetchone())
+        try:
+            until(lambda: queue.one(waits))
+            # What another count would write meanwhile: the sender is open, and the mark moves on.
+            queue.one("select setval('menzil.counted_xid', pg_snapshot_xmax(pg_current_snapshot())::text::bigint)")
+            queue.one("select setval('menzil.counted_ids', menzil._register('menzil.message_id'))")
+        finally:
+            holder.rollback()
+        counting.result()
+    sender.conn.commit()
+    assert told(queue) >= depth(queue) == 210

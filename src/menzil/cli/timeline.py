@@ -40,7 +40,8 @@ def _origin(message: Record) -> str:
 
 def attempt_lines(attempt: Record) -> list[str]:
     """One attempt: when, which, how it ended, how long it took, why, and where the handler failed."""
-    frames = attempt["response"].get("traceback") if isinstance(attempt["response"], dict) else None
+    response = attempt.get("response")  # attempts that come from a lake have none
+    frames = response.get("traceback") if isinstance(response, dict) else None
     below = [f"    {cell(line)}" for line in frames.splitlines()] if isinstance(frames, str) else []
     return [_attempt(attempt), *below]
 

@@ -20,7 +20,7 @@ import psycopg
 from psycopg.adapt import AdaptersMap, Transformer
 from psycopg.pq import Format
 
-from menzil.model.errors import InvalidValueError, PermissionDeniedError, translate_said
+from menzil.model.errors import InvalidValueError, PermissionDeniedError, UsageError, translate_said
 from menzil.model.said import Said
 from menzil.ops.grants import grant_for
 from menzil.ops.loading import read_plainly
@@ -137,8 +137,17 @@ class Foreign:
         return answers
 
 
+def _demand_utf8(conn: Any) -> None:
+    """Refuse a connection that speaks another encoding before a statement runs: answers are read as UTF-8."""
+    encoding = getattr(conn, "encoding", None)
+    if isinstance(encoding, str) and encoding.upper().replace("-", "") not in ("UTF8", "UNICODE"):
+        hint = 'call set_client_encoding("UTF8") on it, or connect with client_encoding=utf8'
+        raise UsageError(f"This connection speaks {encoding}, and menzil reads UTF-8.", hint=hint)
+
+
 def of_psycopg2(conn: Any) -> Foreign:
     """Ops on a connection of psycopg2."""
+    _demand_utf8(conn)
     plain = import_module("psycopg2.extensions").cursor  # whatever cursor factory its owner has set
 
     def do(text: str, given: Params | None = None) -> list[str]:
@@ -156,6 +165,7 @@ def of_sqlalchemy(conn: Any) -> Foreign:
     def fetch(text: str, given: Params) -> Iterable[str]:
         return [row[0] for row in conn.exec_driver_sql(text, given)]
 
+    _demand_utf8(conn.connection.dbapi_connection)
     alone = bool(getattr(conn.connection.dbapi_connection, "autocommit", False))
     return Foreign(fetch, dollars=_dollars(conn), commits_each=alone, do=conn.exec_driver_sql)
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from menzil.model.errors import UsageError
-from menzil.spark.database import for_driver
 from menzil.spark.source.relations import RELATIONS, relation
 
 if TYPE_CHECKING:
@@ -34,6 +33,9 @@ def read(
     `where` is a Spark SQL condition and may use columns that are not in `columns`. Other options are the source's:
     numPartitions, snapshot, batchBytes, and of the archive endedFrom, the least transaction id of ends.
     """
+    # Only now: it reads psycopg, and a session starts while that is not loaded yet.
+    from menzil.spark.database import for_driver
+
     found, chosen = relation(table), for_driver(dsn)
     ensure_source(spark)
     reader = spark.read.format("menzil").option("dsn", str(chosen)).option("table", table)

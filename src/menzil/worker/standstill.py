@@ -9,7 +9,9 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from menzil.model.errors import ConnectionFailedError, CopyError
+import psycopg
+
+from menzil.model.errors import ConnectionFailedError, CopyError, MenzilError
 from menzil.ops import upkeep
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ class Standstill:
         self._shift = shift
         self._stop = stop
         self._turn = asyncio.Lock()
+        self._began = False
 
     @property
     def lasts(self) -> bool:
@@ -36,6 +39,7 @@ class Standstill:
         """Return when the database is no copy, or when the worker is to stop. A worker that runs once does not wait."""
         async with self._turn:
             notice = await self._notice()
+            self._began = True
             if notice is None or self._stop.is_set():
                 return
             if self._shift.once:
@@ -53,5 +57,11 @@ class Standstill:
             try:
                 return await self._shift.upkeep.run(upkeep.copy_notice())
             except ConnectionFailedError:
+                await self._shift.upkeep.rest()
+            except (MenzilError, psycopg.Error) as error:
+                # A worker at work survives what a moment brings, such as a statement timeout; one that starts says it.
+                if self._shift.once or not self._began:
+                    raise
+                self._shift.log.warning("copy_unknown", worker=self._shift.name, error=error)
                 await self._shift.upkeep.rest()
         return None

@@ -27,7 +27,7 @@ from menzil.worker.django import tidily
 from menzil.worker.endings import UndoError, ending
 from menzil.worker.handler import Function, Handler
 from menzil.worker.link import hung_up
-from menzil.worker.orm import in_async_session, in_django, in_session, met_another
+from menzil.worker.orm import causes, in_async_session, in_django, in_session, met_another
 from menzil.worker.source import Call, Settled
 from menzil.worker.threads import Threads
 from menzil.worker.ways import Way
@@ -38,7 +38,12 @@ AGAIN = 4
 
 def _again(error: Exception) -> bool:
     """Whether the transaction may succeed when it runs again: it met another, or a pooler lost its statements."""
-    return met_another(error) or isinstance(error, LOST)
+    return met_another(error) or _lost(error) is not None
+
+
+def _lost(error: Exception) -> psycopg.Error | None:
+    """The refusal of a statement that a pooler lost; a menzil call of the handler has wrapped it."""
+    return next((one for one in causes(error) if isinstance(one, LOST)), None)
 
 
 class Lender:
@@ -149,8 +154,9 @@ async def _try(function: Function, lender: Lender, message: Message) -> Outcome 
             await _end(conn, ending(message, outcome))
     except UndoError as undo:
         return undo.outcome
-    except LOST as error:
-        lender.lost(conn, error)
+    except Exception as error:
+        if lost := _lost(error):
+            lender.lost(conn, lost)
         raise
     finally:
         # Also when it is cancelled: the connection is rolled back by then.
@@ -166,8 +172,9 @@ def _try_sync(function: Function, lender: Lender, message: Message) -> Outcome |
             _end_sync(conn, ending(message, outcome))
     except UndoError as undo:
         return undo.outcome
-    except LOST as error:
-        lender.lost(conn, error)
+    except Exception as error:
+        if lost := _lost(error):
+            lender.lost(conn, lost)
         raise
     finally:
         lender.give_sync(conn)

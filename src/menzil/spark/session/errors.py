@@ -54,7 +54,9 @@ def _told_by_python(text: str) -> MenzilError | None:
             return None
         kind = getattr(errors, ours["name"], JobError)
         if kind is ConnectionFailedError:
-            return ConnectionFailedError(f"PostgreSQL cannot be reached: {ours['sentence']}", hint=_REACH)
+            return ConnectionFailedError(
+                f"PostgreSQL cannot be reached: {ours['sentence']}", hint=ours["hint"] or _REACH
+            )
         made: MenzilError = kind(ours["sentence"].strip(), hint=ours["hint"])
         return made
     raised = [found for found in _LAST.finditer(text, start) if not found[1].startswith(("org.apache.", "java."))]

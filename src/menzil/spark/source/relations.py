@@ -189,7 +189,8 @@ RELATIONS = {
         _relation(
             "endpoints",
             """id integer, name text, protocol text, config jsonb, retry_policy jsonb, enabled boolean, paused boolean,
-            created_at timestamptz, updated_at timestamptz""",
+            created_at timestamptz, updated_at timestamptz, circuit_state text, circuit_failure_count integer,
+            next_probe_at timestamptz""",
         ),
         _relation(
             "channels",

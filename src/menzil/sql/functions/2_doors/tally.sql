@@ -12,12 +12,15 @@ declare
   v_now record;
   v_gone bigint;
   v_most bigint;
-  v_mark bigint;   -- no transaction from here on had drawn an id at the last count
+  v_marked bigint;   -- ids given out at the last count
+  v_mark bigint;     -- no transaction from here on had drawn one of them
   v_id bigint;
   v_inside xid;
 begin
   if p_count then
     select * into v_open from menzil._open_senders();
+    -- Ids first, and written last: beside another count an old number of ids may meet a new mark, which errs upwards, never the reverse.
+    v_marked := menzil._register('menzil.counted_ids');
     v_mark := menzil._register('menzil.counted_xid');
     if v_mark > v_open.next + 1000000 then   -- of another cluster
       v_mark := 0;
@@ -26,6 +29,9 @@ begin
   -- A tally that a restore wrote speaks of transactions of another cluster.
   select t.ended, case when t.holds then t.gone end as gone, case when t.holds then t.counted_to end as counted_to, t.late into v_last
     from (select t.*, t.xmin = any (t.writer) and t.counted_to <= pg_snapshot_xmax(pg_current_snapshot()) as holds from menzil.tally t order by t.id desc limit 1) t;
+  if v_last.gone is null and v_last.ended is not null and not p_count then   -- the next count finds out
+    return v_ids - menzil._register('menzil.ended_count');
+  end if;
   -- One statement: what it counts and the snapshot that the new tally speaks of belong together. The ends of this transaction may
   -- still roll back: its messages count as live, and its id is late.
   select pg_current_snapshot() as snap,
@@ -42,10 +48,13 @@ begin
       v_most := v_now.live;
     elsif v_mark > 0 and v_open.since >= v_mark then
       -- Every sender that was open at the last count has ended: ids given out before it are not in doubt any more.
-      v_most := least(v_most, v_now.live + v_ids - menzil._register('menzil.counted_ids'));
+      v_most := least(v_most, v_now.live + v_ids - v_marked);
     end if;
-    if v_open.all_named and (v_open.n = 0 or v_open.since >= v_mark) then
-      perform setval('menzil.counted_ids', v_ids), setval('menzil.counted_xid', greatest(v_open.next, pg_snapshot_xmax(v_now.snap)::text::bigint));
+    -- One session writes the mark at a time; another one leaves it as it is. A stranger that holds this lock delays the mark only.
+    if v_open.all_named and (v_open.n = 0 or v_open.since >= v_mark) and pg_try_advisory_lock('menzil.tally'::regclass::oid::integer, 1) then
+      perform setval('menzil.counted_xid', greatest(v_open.next, pg_snapshot_xmax(v_now.snap)::text::bigint));
+      perform setval('menzil.counted_ids', v_ids);
+      perform pg_advisory_unlock('menzil.tally'::regclass::oid::integer, 1);
     end if;
     v_gone := greatest(v_gone, v_ids - v_most);
   end if;
@@ -62,19 +71,3 @@ begin
   -- The limit may lag by 2,000 messages: so many ids in doubt do not make the queue full.
   return case when p_count then v_now.live + greatest(0, v_ids - v_gone - v_now.live - 2000) else v_ids - v_gone end;
 end $$;
-
--- Transactions that may have drawn ids for messages that no snapshot shows yet. Drawing an id locks the sequence until the
--- transaction ends; a transaction that writes to other tables does not count. since: the lowest of their transaction ids. next:
--- above every one of them. all_named: each of them has a transaction id.
-create or replace function menzil._open_senders(out n bigint, out since bigint, out next bigint, out all_named boolean)
-language sql volatile as $$
-  select count(l.locktype), coalesce(min(x.xid), s.next), greatest(s.next, max(x.xid) + 1), bool_and(l.locktype is null or x.xid is not null)
-    from (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next) s
-    left join pg_locks l on l.relation = 'menzil.message_id'::regclass and l.database = (select d.oid from pg_database d where d.datname = current_database())
-                        and l.mode = 'RowExclusiveLock' and l.pid is distinct from pg_backend_pid()
-    left join pg_locks t on t.virtualtransaction = l.virtualtransaction and t.locktype = 'transactionid' and t.mode = 'ExclusiveLock'
-    -- pg_locks shows 32 bits: the rest is that of the newest transaction, or of the one before it.
-    cross join lateral (select (s.next & ~4294967295) | t.transactionid::text::bigint as xid) e
-    cross join lateral (select case when e.xid > s.next + 1000000 then e.xid - 4294967296 else e.xid end as xid) x
-   group by s.next
-$$;

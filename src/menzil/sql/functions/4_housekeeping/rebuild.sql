@@ -79,7 +79,9 @@ begin
   end if;
   perform setval('menzil.turn_mark', 0), setval('menzil.deep_at', 0), setval('menzil.swept_at', 0), setval('menzil.withdrawn_at', 0),
           setval('menzil.withdrawn_xid', 0), setval('menzil.counted_at', 0), setval('menzil.counted_xid', 0), setval('menzil.counted_ids', 0);
-  update menzil.tally t set writer = '{}';   -- counted anew; how many have ended stays known
+  if (select o.n from menzil._open_senders() o) = 0 then
+    update menzil.tally t set writer = '{}';   -- counted anew; how many have ended stays known
+  end if;
   perform menzil._tally(true);
   perform menzil._count_size(c.id) from menzil.channel c where c.max_size is not null;
   drop table pg_temp.menzil_live;
