@@ -8,6 +8,7 @@ Parameters travel as text for the same reason: a driver that encodes jsonb would
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -174,11 +175,12 @@ def _dollars(conn: Any) -> bool:
     return bool(conn.dialect.paramstyle == "numeric_dollar")
 
 
-class AsyncForeign:
+class AsyncForeign(ABC):
     """An async connection of another driver, in the transaction its owner is in."""
 
+    @abstractmethod
     async def fetch(self, op: Op[Any]) -> list[str]:
-        raise NotImplementedError
+        """The rows of the answer, each as one text."""
 
     async def run(self, op: Op[T]) -> T:
         """Run one Op."""
