@@ -11,7 +11,7 @@ from menzil.install import migrate
 from menzil.ops.choosing import NOBODY
 from menzil.ops.dsn import Dsn
 
-#: Without a handler on purpose: where nobody has set up logging, Python shows warnings on standard error.
+#: Without a handler on purpose: where a program has set up no logging, Python shows warnings on standard error.
 LOGGER = logging.getLogger("menzil.database")
 
 _told: set[str] = set()

@@ -120,7 +120,7 @@ class Day:
 
     def sql(self) -> None:
         """What a person with psql does, in a transaction that says READ COMMITTED where that is needed."""
-        # psycopg reads jsonb as UTF-8 whatever the encoding of the connection is.
+        # psycopg reads jsonb as UTF-8 whichever encoding the connection has.
         with psycopg.connect(self.dsn, autocommit=True, client_encoding="utf8") as conn:
             row = conn.execute("select menzil.send(%s, %s::jsonb)", (self.plain, json.dumps(BODY))).fetchone()
             assert row is not None

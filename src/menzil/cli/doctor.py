@@ -55,7 +55,7 @@ def _database(db: Database, dsn: Dsn) -> Finding:
 
 
 def _beside(port: int) -> str:
-    """Name the embedded server that runs beside this database: a program that nobody told of the other one uses it."""
+    """Name the embedded server that runs beside this database: a program without a DSN uses it."""
     try:
         directory = data_dir()
         found = look(directory)

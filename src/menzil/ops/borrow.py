@@ -133,7 +133,7 @@ async def borrow_async(conn: AsyncBorrowed) -> psycopg.AsyncConnection[Any] | As
 
 
 def _driver(conn: object) -> str:
-    """The package of the driver, also for a class somebody derived from its connection."""
+    """The package of the driver, also for a class derived from its connection."""
     packages = [base.__module__.partition(".")[0] for base in type(conn).__mro__]
     return next((name for name in packages if name in ("psycopg2", "asyncpg")), packages[0])
 

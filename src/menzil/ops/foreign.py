@@ -149,7 +149,7 @@ def _demand_utf8(conn: Any) -> None:
 def of_psycopg2(conn: Any) -> Foreign:
     """Ops on a connection of psycopg2."""
     _demand_utf8(conn)
-    plain = import_module("psycopg2.extensions").cursor  # whatever cursor factory its owner has set
+    plain = import_module("psycopg2.extensions").cursor  # not the cursor factory that its owner has set
 
     def do(text: str, given: Params | None = None) -> list[str]:
         with conn.cursor(cursor_factory=plain) as cursor:

@@ -1,4 +1,4 @@
-"""How answers are read: values that Python cannot always hold stay bytes until somebody looks at them."""
+"""How answers are read: values that Python cannot always hold stay bytes until a caller looks at them."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def inbox(conn: _SqlAlchemy | _Session | _Django, message: Leased | str, *, cons
 def inbox(conn: Any, message: Leased | str, *, consumer: str) -> bool | Awaitable[bool]:
     """Say whether `consumer` sees this message for the first time; awaited on an async connection.
 
-    Takes whatever connection `send` takes and runs in its transaction: the mark and what you do for the message commit
+    Takes each connection that `send` takes and runs in its transaction: the mark and what you do for the message commit
     together. `message` may also be a key of your own, such as the number of an order. Remembered for the setting
     inbox_retention.
     """

@@ -115,7 +115,7 @@ def _still_open(session: Any) -> None:
 
 
 def _for_sqlalchemy(op: Op[None]) -> tuple[Any, dict[str, Any]]:
-    """Write the statement of an Op with SQLAlchemy's own placeholders, which it gives to whatever driver there is."""
+    """Write the statement of an Op with SQLAlchemy's own placeholders, which it translates for its driver."""
     names: Iterator[str] = (f":p{number} " for number in range(len(op.params)))
     text = _PLACEHOLDER.sub(lambda _: next(names), op.text).replace("::", r"\:\:")
     return import_module("sqlalchemy").text(text), {f"p{number}": value for number, value in enumerate(op.params)}
@@ -145,6 +145,6 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def met_another(error: BaseException) -> bool:
-    """Whether the transaction met another one: a serialization failure or a deadlock, of whatever driver."""
+    """Whether the transaction met another one: a serialization failure or a deadlock, of any driver."""
     states = (getattr(one, "sqlstate", None) or getattr(one, "pgcode", None) for one in causes(error))
     return any(state in ("40001", "40P01") for state in states)

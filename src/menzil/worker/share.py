@@ -32,7 +32,7 @@ class Share:
 
     def __init__(self) -> None:
         self.held = 0  # leased, and not over
-        self.slow = 0  # of these, the ones that took long when somebody last looked
+        self.slow = 0  # of these, the ones that took long at the last look
         self.pace: float | None = None  # seconds of a delivery, the last ones weighing most
         self.seen_at = 0.0
         self.is_out = False

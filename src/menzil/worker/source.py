@@ -76,7 +76,7 @@ class Source:
         self.room = asyncio.Event()
         self.bell = Bell()
         shift.wake.bells.append(self.bell)
-        # A channel that is alone shares with nobody.
+        # A channel that is alone shares with no other.
         shares = is_post and (channels is None or len(channels) > 1)
         self._shares = Shares(concurrency, concurrency * ELASTIC) if shares else None
         self._ahead = 0

@@ -24,7 +24,7 @@ _ALWAYS = {
     # Spark warns of a plan that it does not print whole, and a message has more than 25 columns.
     "spark.sql.debug.maxToStringFields": "200",
 }
-#: Spark sets this one itself for whatever it takes for a shell.
+#: Spark sets this one itself for programs that it takes for a shell.
 _ANYWAY = ("spark.ui.showConsoleProgress",)
 _HIDING = ("spark.redaction.regex", "spark.sql.redaction.options.regex")
 _LOCAL = {

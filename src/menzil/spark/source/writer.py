@@ -44,7 +44,7 @@ class MenzilWriter(DataSourceArrowWriter):
         self.staging = ask(self.dsn, pipeline.bulk_open(self.send_id, options.get("what"))).staging
 
     def _is_done(self) -> bool:
-        """A send that is done changes nothing when it is repeated, whatever became of its endpoint."""
+        """A send that is done changes nothing when it is repeated, also when its endpoint is gone."""
         status = ask(self.dsn, pipeline.bulk_status(self.send_id))
         return status is not None and status.state == "done"
 
