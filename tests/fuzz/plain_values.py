@@ -176,5 +176,15 @@ MEANT_BY: dict[tuple[str, str], list[str]] = {
     ("archive_between", "p_from"): ["now() - interval '1 hour'", "'2026-01-01+00'", "'-infinity'", "null"],
     ("archive_span", "p_from"): ["now() - interval '1 hour'", "'2026-01-01+00'", "'-infinity'", "null"],
     ("redrive_message", "p_dlq_id"): ["1", "2"],
+    ("plan_create", "p_kind"): ["'redrive'", "'replay'", "'cancel'", "'Redrive'", "'purge'"],
+    ("plan_create", "p_filter"): [
+        *("""'{"channel": "work"}'""", """'{"endpoint": "hook", "since": "2020-01-01"}'""", """'{"all": true}'"""),
+        *("""'{"ids": [1, 2, 3]}'""", """'{"channel": "keys", "until": "2030-01-01"}'""", "'{}'", """'{"ids": []}'"""),
+        *("""'{"channel": "work", "status": "failed"}'""", """'{"cause_hash": "0123456789ab"}'""", "'[]'", "'null'"),
+        *("""'{"channel": "canary", "since": "9999-01-01"}'""", """'{"all": false}'""", """'{"chanel": "work"}'"""),
+    ],
+    ("plan_create", "p_rate"): ["1", "1000", "1e-9", "'NaN'", "null"],
+    ("plan_create", "p_key"): ["'form'", "'form 2'", "null"],
+    **{(f"plan_{act}", "p_id"): ["1", "2", "3", "4"] for act in ("run", "pause", "step", "stop", "outcome", "targets")},
     ("replay_message", "p_id"): ["9", "10", "11"],
 }

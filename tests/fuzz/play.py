@@ -40,6 +40,7 @@ select string_agg(format('select %L, count(*) from menzil.%I', relname, relname)
 """
 VIEWS = "select relname from pg_class where relnamespace = 'menzil'::regnamespace and relkind = 'v' order by relname"
 SECRETS = ("hush-hush", "QUJDQUJD")
+LOOKS = ("message_why", "message_life", "message_family")  # at one message
 #: A statement of this many seconds hangs.
 PATIENCE = 60
 
@@ -157,6 +158,9 @@ class Play:
             "menzil.metrics()",
             "menzil.health_check()",
             "menzil.get_endpoint_health()",
+            "menzil.channel_state()",
+            "menzil.turns()",
+            *(f"(select (menzil.{name}(q.id)).* from menzil.queue q limit 20) q" for name in LOOKS),
         ]:
             try:
                 rows = self.owner.execute(f"select * from {text}").fetchall()

@@ -149,7 +149,7 @@ def test_migration_while_consumers_and_senders_run_disturbs_nobody(stage: Stage)
         assert migrate(stage.dsn, reapply=True).code_applied
     going.clear()
     sent = sum(future.result(timeout=60) for future in senders)
-    assert sum(future.result(timeout=60) for future in workers) == sent
+    assert sum(future.result(timeout=200) for future in workers) == sent
 
 
 def due_schedules(stage: Stage, count: int) -> None:

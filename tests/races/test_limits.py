@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from tests.races.actor import Actor
-from tests.races.pause import WAIT, Pause
+from tests.races.pause import WAIT, Pause, pause_before
 from tests.races.stage import DEADLINE, Stage, poll
 
 
@@ -277,3 +277,25 @@ def test_limit_that_commits_between_the_snapshot_and_the_lock_of_a_birth_is_obey
     taken += [lease for _ in range(3) for lease in consumer.dequeue(3)]
     assert len(taken) == (1 if what == "limit" else 0)
     assert stage.nothing_is_ready()
+
+
+@pytest.mark.parametrize(
+    "line", ["v_mine := array", "if cardinality(v_mine)"], ids=["before the lock", "after the lock"]
+)
+def test_slot_that_comes_back_while_the_lane_changes_is_used(stage: Stage, line: str):
+    """The fold that gives the slot back finds the lane held by a fold of new messages, which ends at that moment."""
+    one, folding, waking = stage.hire(), stage.hire(), stage.hire(patient=True)
+    stage.watcher.channel("a", max_concurrency=1)
+    stage.watcher.send_batch("a", 3)
+    leases = one.take(1)
+    assert one.dequeue() == [], "the gate holds the lane"
+    stage.watcher.send("a")
+    with folding.open():
+        assert folding.dequeue() == [], "it folded the new message into the lane"
+        one.complete(leases)
+        pause = pause_before(stage, waking, "_wake_lanes", line)
+        woken = stage.start(waking.dequeue)
+        pause.reached()
+    pause.open()
+    found = woken.result() or one.take(1)
+    assert [lease.channel for lease in found] == ["a"]

@@ -53,6 +53,10 @@ def test_send_beside_a_month_that_is_made_late_waits_and_is_not_refused(stage: S
     assert stage.watcher.one("select count(*) from menzil.archive_default") == 0
 
 
+#: The dequeue has decided to take the fresh way, and its statement follows.
+FRESH = "v_unlock := v_now + p_lock_ms * interval '1 ms';   -- of the fresh messages"
+
+
 def let_the_month_end_later(stage: Stage, function: str) -> None:
     """The function knows a month in which no message of this test lies. It ends when `end_the_month` says so."""
     watcher = stage.watcher
@@ -138,7 +142,7 @@ def test_month_that_ends_while_a_dequeue_takes_the_fresh_way_keeps_no_message(st
     stage.watcher.send("a")
     stage.watcher.complete(stage.watcher.take(1))
     let_the_month_end_later(stage, "message_dequeue")
-    pause = pause_before(stage, slow, "message_dequeue", "if v_look.fresh then")
+    pause = pause_before(stage, slow, "message_dequeue", FRESH)
     first = stage.watcher.send("a")
     taking = stage.start(slow.dequeue, limit)
     pause.reached()
@@ -148,3 +152,23 @@ def test_month_that_ends_while_a_dequeue_takes_the_fresh_way_keeps_no_message(st
     pause.open()
     assert first < sent[0]
     all_came(stage, sent, taking.result())
+
+
+@pytest.mark.parametrize("verb", ["fail", "defer", "complete"])
+def test_settle_beside_a_month_that_is_made_late_finds_its_message(stage: Stage, verb: str):
+    """The month has begun without a partition: its messages move while a session plans its first settle."""
+    maker, sender = stage.hire(), stage.hire()
+    this_month = "menzil._month_of(clock_timestamp())"
+    maker.run(f"select menzil._drop_archive_month({this_month}, null)")
+    maker.run("select menzil._renew_hot(h.name, clock_timestamp()) from menzil.hot_function h")
+    sent = sender.send("a")
+    leases = sender.take(1)
+    settler = stage.hire(patient=True)
+    with maker.open():
+        maker.run(f"select menzil._make_archive_month({this_month})")
+        settling = stage.start(getattr(settler, verb), leases)
+        if verb != "complete":  # which needs no body
+            stage.until_waiting(settler, for_whom=maker)
+    assert settling.result() == ["retry" if verb == "fail" else "settled"]
+    assert sender.status(sent) == ("completed" if verb == "complete" else "pending")
+    assert stage.watcher.one("select lost from menzil._check_places()") == 0

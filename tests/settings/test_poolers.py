@@ -13,6 +13,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import menzil
+from menzil.ops.preparing import outdated
 from tests.acceptance.pooler import PGBOUNCER, pooler
 from tests.settings.old_pooler import old_pooler
 
@@ -137,6 +138,19 @@ def test_a_client_survives_a_server_that_forgets_its_statements(
         assert isinstance(mq.send("billing", 10), int)
         assert len(mq.dequeue(limit=20)) == 11
     assert told(caplog) == 1
+
+
+def test_only_a_statement_that_is_older_than_its_table_is_called_outdated(db: str) -> None:
+    with psycopg.connect(db, autocommit=True) as conn, psycopg.connect(db, autocommit=True) as other:
+        conn.execute("create table shop (id int)")
+        conn.execute("select * from shop", prepare=True)
+        other.execute("alter table shop add column name text")
+        with pytest.raises(psycopg.errors.FeatureNotSupported) as raised:
+            conn.execute("select * from shop", prepare=True)
+        assert outdated(raised.value)
+        with pytest.raises(psycopg.errors.FeatureNotSupported) as raised:
+            conn.execute("do $$ begin raise feature_not_supported; end $$")
+        assert not outdated(raised.value)
 
 
 def test_a_connection_of_the_caller_that_lost_its_statements_is_named(db: str) -> None:

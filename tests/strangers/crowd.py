@@ -32,6 +32,11 @@ PLAIN = {
     "single": "null",
 }
 WATCHES = ("metrics", "health_check", "get_endpoint_health")
+LOOKS = ("channel_state", "turns")
+TOLD = {  # of one message
+    "message_why": "select * from menzil.message_why(%s)",
+    "message_life": "select * from menzil.message_life(%s)",
+}
 SETTLES = ("complete", "fail", "defer", "heartbeat", "bury")
 HOOKS = {"hook": {}, "narrow_hook": {"max_concurrency": 8}}
 
@@ -55,7 +60,7 @@ SESSIONS = {
     "deliver": ("worker",),
     "settle": ("settler",),
     "jobs": ("jobs",),
-    "watch": ("watcher", "careful watcher", "asker"),
+    "watch": ("watcher", "careful watcher", "looker", "asker"),
     "cancel": ("canceller",),
     "work": (NAME,),
 }
@@ -101,6 +106,7 @@ class Crowd:
             ("jobs", "worker", self._do_jobs, 0.08),
             ("watcher", "monitor", self._watch, 0.2),
             ("careful watcher", "careful_monitor", self._watch_carefully, 0.2),
+            ("looker", "monitor", self._look, 0.2),
             ("asker", "application", self._ask_status, 0.05),
             ("canceller", "application", self._cancel, 0.1),
         ]
@@ -128,7 +134,7 @@ class Crowd:
             "deliver": self.hooks,
             "settle": SETTLES,
             "jobs": ["round"],
-            "watch": [*WATCHES, *(f"{watch}, repeatable read" for watch in WATCHES), "message_status"],
+            "watch": [*WATCHES, *(f"{watch}, repeatable read" for watch in WATCHES), *LOOKS, *TOLD, "message_status"],
             "cancel": ["plain"],
             "work": HANDLED,
         }
@@ -234,6 +240,14 @@ class Crowd:
         for function in WATCHES:
             ask(f"select * from menzil.{function}()")
             self.diary.note("watch", function + how)
+
+    def _look(self, ask: Ask) -> None:
+        for function in LOOKS:
+            ask(f"select * from menzil.{function}()")
+            self.diary.note("watch", function)
+        for function, text in TOLD.items() if self._last else ():
+            ask(text, self._last)
+            self.diary.note("watch", function)
 
     def _watch_carefully(self, ask: Ask) -> None:
         self._watch(ask, ", repeatable read")

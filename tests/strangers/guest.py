@@ -144,9 +144,19 @@ class Guest:
             if not uses("gone") and not self.stranger.rests:
                 stage.crowd.hooks.append(self._hook)
         for text in self.stranger.before:
-            stage.admin.execute(self._fill(text).encode())
+            self._insist(text)
         if uses("own") and not self.stranger.rests:
             stage.crowd.channels.append(self._own)
+
+    def _insist(self, text: str) -> None:
+        """What makes a month gives up after a moment beside a busy crowd; jobs try again too."""
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                self._stage.admin.execute(self._fill(text).encode())
+                return
+            except psycopg.errors.LockNotAvailable:
+                assert time.monotonic() < deadline, f"not possible beside the crowd: {text}"
 
     def _lease_one(self) -> Any:
         """Sends and leases a message of its channel; a consumer of all channels may have been quicker."""

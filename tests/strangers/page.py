@@ -31,7 +31,7 @@ The roles are:
 | deliver | the calls of a worker for endpoints |
 | settle | `message_complete`, `message_fail`, `message_defer`, `message_heartbeat`, dead letters |
 | jobs | every job of `menzil.jobs`, claimed and done |
-| watch | `metrics`, `health_check`, `get_endpoint_health`, `message_status`; also under REPEATABLE READ |
+| watch | `metrics`, `health_check`, `get_endpoint_health`, `channel_state`, `turns`, also under REPEATABLE READ; `message_status`, `message_why`, `message_life` |
 | cancel | `message_cancel` of messages that are scheduled or next |
 | work | a real `menzil worker` process calls its handlers, with and without a transaction |
 
@@ -60,8 +60,10 @@ serve. Call it in a transaction of its own and commit at once; the client and th
 ## What PostgreSQL makes everybody wait for
 
 An ACCESS EXCLUSIVE lock on a table that messages pass stops everything that needs the table, until the transaction ends. menzil
-takes no such lock on the way of a message. Nothing is lost, no role gets an error, and everything goes on when it ends. `rebuild`
-locks the queue as well: it is for an operator whose queue is damaged. That everything goes on is tested with these:
+takes no such lock on the way of a message. Nothing is lost, no role gets an error, and everything goes on when it ends. There is no
+deadlock either: every call locks `message` before one of its months, as `ALTER TABLE menzil.message` does
+(`tests/races/test_parent_first.py`). `rebuild` locks the queue as well: it is for an operator whose queue is damaged. That everything
+goes on is tested with these:
 """
 
 

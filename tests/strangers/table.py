@@ -17,6 +17,8 @@ _EACH = """
     end loop;
   end $$"""
 _ALL_VIEWS, _ALL_TABLES = _EACH.replace("{kinds}", "'v'"), _EACH.replace("{kinds}", "'r', 'p'")
+# The same form key: the same plan. So slow that workers do not end it.
+_PLAN = """menzil.plan_create('<kind>', '{"channel": "plain"}', <rate>, p_key => 'form{n}')"""
 _CONFIG = """'{"url": "https://example.org/"}'"""
 _ITS_LANES = (
     Wait(
@@ -47,6 +49,12 @@ def _calls(*calls: str | tuple[str, tuple[Wait, ...]], role: str = "admin") -> t
     return tuple(made)
 
 
+def _of_plan(call: str, kind: str) -> str:
+    """A call with the plan of this stranger in the place of <plan>."""
+    plan = _PLAN.replace("<kind>", kind).replace("<rate>", "null" if kind == "cancel" else "0.01")
+    return f"select menzil.{call}".replace("<plan>", plan)
+
+
 READERS = Group(
     "Readers",
     (
@@ -57,7 +65,7 @@ READERS = Group(
             "health polled in one transaction by a monitor",
             role="monitor",
             again="select * from menzil.get_endpoint_health(), menzil.metrics(), menzil.health_check(), "
-            "menzil.get_worker_status(), menzil.dlq_summary()",
+            "menzil.get_worker_status(), menzil.dlq_summary(), menzil.channel_state(), menzil.turns(5)",
         ),
         Stranger(
             "`select … for update` on every row of `menzil.endpoints`, one of which answers 410 and is to be disabled",
@@ -65,9 +73,16 @@ READERS = Group(
             then=("select menzil.send_batch('{gone}', array_fill('{}'::jsonb, array[40]))",),
         ),
         Stranger(
-            "`message_peek`, `dlq_causes`, `archive_months`, `feed_position`",
+            "`message_peek`, `message_family`, `dlq_causes`, `archive_months`, `feed_position`, `plan_outcome` "
+            "and others that look",
             (
+                "select menzil.plan_of(max(id)) from menzil.queue",
+                "select * from menzil.plans p, menzil.plan_outcome(p.id), menzil.plan_targets(p.id)",
                 "select * from menzil.message_peek('plain')",
+                "select menzil.message_id_at(now()), count(*) from menzil.messages_with_key('k')",
+                "select * from menzil.channel_window('plain')",
+                "select * from menzil.pulse_of(), menzil.pulse_totals()",
+                "select menzil.message_family(p.id) from menzil.message_peek('plain') p",
                 "select * from menzil.dlq_causes()",
                 "select * from menzil.archive_months()",
                 "select * from menzil.feed_position('archive')",
@@ -146,10 +161,12 @@ ADMINS = Group(
         "replay_message({ended})",
         "redrive_endpoint('{own}')",
         "redrive_all()",
+        """plan_create('redrive', '{"all": true}')""",
         "message_cancel({later}) -- of a scheduled message",
         "message_cancel(p.id) from menzil.message_peek('graded', 5) p -- of messages that are next",
         "message_retry_now({later})",
         "message_erase({ended})",
+        "note_act('send', 'message', '1')",
         """register_protocol('new{n}', '[{"path": "topic", "kind": "text", "minimum": 1, "maximum": 9}]')""",
         "feed_forget('reader')",
     )
@@ -164,6 +181,25 @@ ADMINS = Group(
             ),
         )
         for call, rest in (("unsubscribe", ", 'plain'"), ("drop_event_type", ""))
+    )
+    + tuple(
+        Stranger(
+            name,
+            (_of_plan(call, kind),),
+            before=tuple(_of_plan(each, kind) for each in before),
+        )
+        for name, kind, before, call in (
+            ("`plan_run`", "replay", (), "plan_run(<plan>)"),
+            ("`plan_pause`", "replay", ("plan_run(<plan>)",), "plan_pause(<plan>)"),
+            ("`plan_step` of a replay", "replay", ("plan_run(<plan>)",), "plan_step(<plan>, 50)"),
+            ("`plan_step` of a cancel", "cancel", (), "plan_run(<plan>), menzil.plan_step(<plan>, 50)"),
+            (
+                "`plan_stop` with take back",
+                "replay",
+                ("plan_run(<plan>)", "plan_step(<plan>, 50)"),
+                "plan_stop(<plan>, true)",
+            ),
+        )
     ),
 )
 
@@ -207,6 +243,7 @@ SENDERS = Group(
             before=("select menzil.bulk_open('aborted{n}')",),
         ),
         Stranger("`feed_advance`", ("select menzil.feed_advance('reader', 'archive', '10', 0)",), "pipeline"),
+        Stranger("`pipeline_run_begin`", ("select menzil.pipeline_run_begin('export')",), "pipeline"),
         Stranger(
             "a settle of one message",
             ("select menzil.message_complete(l.lo_id, l.attempt) from menzil.lease l where l.worker = 'settler{n}'",),

@@ -15,7 +15,7 @@ ONLY_ANSWER = {
     *("archive_between", "archive_fingerprint", "archive_layout", "archive_span", "event_log_fingerprint"),
     *("feed_between", "feed_lost"),
     *("cron_next", "cron_parse", "delivery_configs", "known_protocols", "schema_version", "schema_window"),
-    *("copy_notice", "setting", "worker_suspects"),
+    *("copy_notice", "setting", "worker_suspects", "pulse_of"),
     *("enable_fast_mode", "validate_endpoint_config", "validate_event", "validate_retry_policy"),
 }
 # Held under another name.
@@ -31,6 +31,7 @@ THE_SAME_AS = {
     "worker_heartbeat": "worker_hello",
     "worker_stop": "worker_hello",
     "drop_exported_month": "cleanup_old_archive_partitions",
+    "pipeline_run_end": "pipeline_run_begin",
 }
 
 

@@ -158,15 +158,28 @@ select (select count(*) from live), (select count(*) from standing),
    where (r.due_at, r.first_id) < (l.head_due, l.head_id) or l.tail_due is null),
   (select count(*) from menzil.key_queue k where k.id in (select e.id from ended e)),
   (select count(*) from menzil.line) + (select count(*) from menzil.aside),
-  menzil._register('menzil.message_id') - menzil._register('menzil.ended_count')"""
+  menzil._register('menzil.message_id') - menzil._register('menzil.ended_count'),
+  (select count(*) from (
+     select channel_id, what, sum(n) from (
+       select m.channel_id, 'sent' as what, -1 as n from menzil.message m
+       union all select m.channel_id, d.status, -1 from menzil.done d
+         cross join lateral unnest(coalesce(d.ids, array(select generate_series(d.lo_id, d.hi_id)))) u(id)
+         join menzil.message m on m.id = u.id
+       union all select t.channel_id, case t.outcome when 'deferred' then 'deferred' else 'tried' end, -1
+         from menzil.attempt t
+       union all select p.channel_id, u.what, u.n from menzil.pulse_minute p
+         cross join lateral (values ('sent', p.sent), ('completed', p.completed), ('failed', p.dead),
+           ('expired', p.expired), ('cancelled', p.cancelled), ('deferred', p.deferred), ('tried', p.failed_tries))
+           u(what, n) where p.channel_id <> 0) q
+     group by 1, 2 having sum(n) <> 0) q)"""
 NAMES = (
     *("live", "standing", "placeless", "ghosts", "twice", "ended_twice", "wrong_ends", "hidden_runs"),
-    *("keys_of_nobody", "lines", "guess"),
+    *("keys_of_nobody", "lines", "guess", "miscounted"),
 )
 
 
 def read(dsn: str) -> Tables:
-    """Fold what is left of the log, then read everything."""
+    """Fold what is left of the log, let the pulse count the rest, then read everything."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         for _ in range(ROUNDS):
             # A fold that fails leaves lines behind, which are counted.
@@ -174,6 +187,8 @@ def read(dsn: str) -> Tables:
                 conn.execute("select menzil._fold(clock_timestamp(), true, 2000)")
             if not conn.execute(_UNFOLDED).fetchone()[0]:  # type: ignore[index]
                 break
+        while conn.execute("select menzil._pulse(100000)").fetchone()[0] >= 1000:  # type: ignore[index]
+            pass
         conn.execute("begin isolation level repeatable read read only")
 
         def rows(text: str) -> list[Any]:

@@ -25,6 +25,7 @@ _WRONG = {
     "wrong_ends": "rows of ends span too many ids, or count wrong",
     "hidden_runs": "runs lie below the head of their lane, or in a lane that says it is empty",
     "lines": "lines of the log cannot be folded",
+    "miscounted": "sums of the pulse differ from what the tables hold",
 }
 
 

@@ -42,9 +42,11 @@ def _hurry(file: str, begins: str) -> Edit:
     return Edit(f"{_SEND}/{file}.sql", f"begin\n{begins}", f"begin\n{_FAST}{begins}")
 
 
+_PARENT = "  with parent as (select from only menzil.message)\n"
+
 #: Sends do not wait for the disk, whatever the caller asked for.
 ASYNCHRONOUS_COMMIT = (
-    _hurry("send", "  select c.id, s.max_payload_size"),
+    Edit(f"{_SEND}/send.sql", _PARENT, f"{_FAST}{_PARENT}"),
     _hurry("send_one", "  select c.id, c.enabled"),
     _hurry("send_batch", "  select c.id, c.enabled"),
     _hurry("send_many", "  v_channels := menzil._check_many("),
@@ -123,7 +125,7 @@ END_NOT_SPLIT = (
     Edit("2_doors/end.sql", "if p_ids[v_n] - p_ids[1] < 4096 then", "if p_ids[v_n] - p_ids[1] < 1000000 then"),
 )
 
-_CHECKS = "  if v_push and p_channels is not null then\n"
+_CHECKS = "  v_any := v_ids is not null;\n"
 _ASKS = f"""  v_tombs := exists (select 1 from menzil.withdrawn);
   v_open := menzil._register('menzil.withdrawn_xid') >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
   perform pg_sleep(0.05);
@@ -134,8 +136,8 @@ WITHDRAWALS_BEFORE_LOCK = (
     Edit(f"{_CONSUME}/message_dequeue.sql", _CHECKS, _ASKS),
     Edit(
         f"{_CONSUME}/message_dequeue.sql",
-        "  v_any boolean := false;\n",
-        "  v_any boolean := false;\n  v_tombs boolean;\n  v_open boolean;\n",
+        "  v_any boolean;\n",
+        "  v_any boolean;\n  v_tombs boolean;\n  v_open boolean;\n",
     ),
     Edit(f"{_CONSUME}/message_dequeue.sql", "if v_turn.open or v_turn.tombs or", "if v_open or v_tombs or"),
     Edit(f"{_CONSUME}/message_dequeue.sql", "v_now, v_turn.open, v_turn.tombs)", "v_now, v_open, v_tombs)"),

@@ -5,7 +5,7 @@
 create or replace function menzil._fresh_way() returns text
 language sql immutable
 return $way$
-    with fresh as materialized (
+    with parent as (select from only menzil.message), fresh as materialized (   -- the parent is locked before its partition: see send
       select a.ctid as at, a.channel_id, a.rank, a.due_at, a.n, a.flags from menzil.line a
        where a.xid >= (select k.folded_to from menzil.look k order by k.id desc limit 1) order by a.xid limit p_limit + 1
     ), lane as materialized (

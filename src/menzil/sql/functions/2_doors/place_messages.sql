@@ -1,5 +1,5 @@
 -- Puts messages that were just inserted where they belong: on the schedule, behind their ordering key, or into the log, one
--- line per lane and time. p_heads: messages that hold their ordering key already.
+-- line per lane and time. p_heads: messages that hold their ordering key already, also while they wait on the schedule.
 create or replace function menzil._place_messages(p_sent menzil.sent[], p_now timestamptz, p_heads bigint[] default null) returns void
 language plpgsql
 set enable_seqscan = off set jit = off as $$
@@ -7,8 +7,9 @@ declare
   v_lane record;
 begin
   if exists (select 1 from unnest(p_sent) s where s.expires_at is not null or s.ordering_key is not null or s.scheduled_at > p_now) then
-    insert into menzil.scheduled (due_at, id, channel_id, rank, place_at, flags, ordering_key)
-      select s.scheduled_at, s.id, s.channel_id, s.rank, s.scheduled_at, menzil._flags_of(s), s.ordering_key from unnest(p_sent) s where s.scheduled_at > p_now;
+    insert into menzil.scheduled (due_at, id, channel_id, rank, place_at, flags, ordering_key, holds_key)
+      select s.scheduled_at, s.id, s.channel_id, s.rank, s.scheduled_at, menzil._flags_of(s), s.ordering_key, (s.id = any (p_heads)) is true
+        from unnest(p_sent) s where s.scheduled_at > p_now;
     insert into menzil.key_queue (channel_id, ordering_key, waits, id)
       select s.channel_id, s.ordering_key, 1, s.id from unnest(p_sent) s
        where (s.scheduled_at > p_now) is not true and s.ordering_key is not null and (s.id = any (p_heads)) is not true;

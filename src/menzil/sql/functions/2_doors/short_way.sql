@@ -7,32 +7,31 @@
 -- p_named: the lane belongs to the channel v_only[1].
 create or replace function menzil._short_way(p_settles boolean, p_one boolean, p_named boolean) returns text
 language sql immutable
-return replace(replace(replace(replace(replace(replace(replace(replace(replace(
-$way$
+return replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+$way$ {return query}
     -- The lane whose turn it is, locked; messages from its first run; their lease; the end of the last batch.
     -- No newer snapshot is needed after the lock: every change of a lane's runs makes a version of the lane. If this statement
     -- does not see the version that it locked, the update finds no row, and the long way follows. Whether messages are being
     -- withdrawn is asked after the lock: a transaction that withdrew one and that this statement does not see has a higher id
     -- than the oldest that was open when the statement began.
-    with nothing as (
+    with parent as (select from only menzil.message), nothing as (   -- the parent is locked before its partition: see send
       delete from menzil.run r where false   -- takes the lock that a visit needs before the one that a read takes: no deadlock with REINDEX
     ), {ended batch} moved as (
       update menzil.lane l set gone = l.gone + p_limit, next_at = v_now, v = l.v + 1
-        from (select t.at, t.name, r.ids from ({turn}) t
+        from (select t.at, t.name, {ids} from ({turn}) t
                 cross join lateral (
-                  select case when r.ids is not null then r.ids[t.gone + 1 : t.gone + p_limit] else {fresh} end as ids from menzil.run r
+                  select {slice} from menzil.run r
                    where not t.gated and r.channel_id = t.channel_id and r.rank = t.rank and r.due_at = t.head_due and r.first_id = t.head_id
                      and r.flags = 0 and r.due_at >= {from} and r.last_due < {to} and r.n > t.gone + p_limit
                      and coalesce(pg_sequence_last_value('menzil.withdrawn_xid'), 0) < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
                      and not exists (select 1 from menzil.withdrawn) offset 0) r) h
-       where l.ctid = h.at {if it ended} returning h.name, h.ids
+       where l.ctid = h.at {if it ended} returning h.*
     ), leased as (
       insert into menzil.lease (lo_id, attempt, hi_id, flags, leased_at, unlock_at, watch_at, worker, ids)
-        select {lowest}, 1, {highest}, 0, v_now, v_unlock, v_unlock, p_worker, h.ids from moved h
+        select {lowest}, 1, {highest}, 0, v_now, v_unlock, v_unlock, p_worker, h.ids from moved h {span} returning lo_id
     )
-    select {count}
 $way$ || case when p_one then $way$
-           h.name, h.ids, m.id, m.content, m.payload, m.headers, m.correlation_id, m.metadata, m.ordering_key, m.priority, m.created_at, m.scheduled_at,
+    select {count} h.name, h.ids, m.id, m.content, m.payload, m.headers, m.correlation_id, m.metadata, m.ordering_key, m.priority, m.created_at, m.scheduled_at,
            m.expires_at, 1, 0, v_unlock, m.id
       into {ended} channel, v_ids, id, content, payload, headers, correlation_id, metadata, ordering_key, priority, created_at, scheduled_at,
            expires_at, num_attempts, retry_count, unlock_at, batch
@@ -42,19 +41,23 @@ $way$ || case when p_one then $way$
     if v_ids is not null then
       return next;
     end if;
-$way$ else $way$
-           h.name, h.ids into {ended} channel, v_ids from (values (1)) one left join moved h on true;
-    if v_ids[p_limit] - v_ids[1] = p_limit - 1 and v_ids = array(select generate_series(v_ids[1], v_ids[p_limit])) then
+$way$ when p_settles then $way$
+    select {count} h.name, {starts}, {ends}, s.lo_id into v_ended, channel, v_ids, v_ends, batch
+      from (values (1)) one left join (moved h cross join leased s) on true;
+    if v_ids is not null then
       return query
         select m.id, channel, m.content, m.payload, null::bytea, 1::bigint, m.headers, m.correlation_id, m.metadata, m.ordering_key, m.priority::integer, 0,
-               m.created_at, m.scheduled_at, m.expires_at, v_unlock, v_ids[1] {outcome}
-          from {body} m where m.id between v_ids[1] and v_ids[p_limit] order by m.id;
-    elsif v_ids is not null then
-      return query
-        select m.id, channel, m.content, m.payload, null::bytea, 1::bigint, m.headers, m.correlation_id, m.metadata, m.ordering_key, m.priority::integer, 0,
-               m.created_at, m.scheduled_at, m.expires_at, v_unlock, (select min(u.id) from unnest(v_ids) u(id)) {outcome}
-          from unnest(v_ids) u(id) cross join lateral (select m.* from {body} m where m.id = u.id offset 0) m;
+               m.created_at, m.scheduled_at, m.expires_at, v_unlock, message_next.batch, null::text
+          from (select unnest(v_ids) as lo, unnest(v_ends) as hi) r
+          cross join lateral (select m.* from {body} m where m.id between r.lo and r.hi order by m.id offset 0) m;
     end if;
+$way$ else $way$
+    select m.id, h.name, m.content, m.payload, null::bytea, 1::bigint, m.headers, m.correlation_id, m.metadata, m.ordering_key, m.priority::integer, 0,
+           m.created_at, m.scheduled_at, m.expires_at, v_unlock, s.lo_id
+      from (values (1)) one left join menzil.message never on false   -- locked before its partition, as above
+      cross join moved h cross join leased s cross join lateral (select unnest({starts}) as lo, unnest({ends}) as hi) r
+      cross join lateral (select m.* from {body} m where m.id between r.lo and r.hi order by m.id offset 0) m;
+    v_ids := case when found then '{}'::bigint[] end;
 $way$ end,
 '{ended batch}', case when p_settles then
 $way$gone as (
@@ -76,13 +79,22 @@ $way$select l.ctid as at, l.channel_id, l.rank, l.name, l.head_due, l.head_id, l
                  and l.next_at <= v_now for update skip locked$way$ else
 $way$select l.ctid as at, l.channel_id, l.rank, l.name, l.head_due, l.head_id, l.gone, l.gated from menzil.lane l
                where l.rank = (select u.rank from menzil.rank_used u
-                                where exists (select 1 from menzil.lane n where n.rank = u.rank and n.next_at >= v_floor and n.next_at <= v_now)
+                                where exists (select 1 from menzil.lane n where n.rank = u.rank and n.next_at >= v_floor and n.next_at <= v_now offset 0)
                                 order by u.rank limit 1)
                  and l.next_at >= v_floor and l.next_at <= v_now order by l.next_at limit 1 for update skip locked$way$ end),
-'{fresh}', case when p_one then 'array[r.first_id + t.gone]' else 'array(select generate_series(r.first_id + t.gone, r.first_id + t.gone + p_limit - 1))' end),
-'{lowest}', case when p_one then 'h.ids[1]' else '(select min(u.id) from unnest(h.ids) u(id))' end),
-'{highest}', case when p_one then 'h.ids[1]' else '(select max(u.id) from unnest(h.ids) u(id))' end),
+'{ids}', case when p_one then 'r.ids' else 'coalesce(r.slice, r.series) as ids, (r.slice = r.series) is not false as plain' end),
+-- plain: ids in a row, read with one pass over the index of the month. The order of a lane is that of the clock, and a sender may
+-- draw a lower id at a later time: the first and the last id do not say enough.
+'{slice}', case when p_one then 'array[coalesce(r.ids[t.gone + 1], r.first_id + t.gone)] as ids' else
+$way$r.ids[t.gone + 1 : t.gone + p_limit] as slice, array(select generate_series(coalesce(r.ids[t.gone + 1], r.first_id + t.gone),
+                                                                coalesce(r.ids[t.gone + 1], r.first_id + t.gone) + p_limit - 1)) as series$way$ end),
+'{lowest}', case when p_one then 'h.ids[1]' else 's.lo' end),
+'{highest}', case when p_one then 'h.ids[1]' else 's.hi' end),
+'{span}', case when p_one then '' else
+$way$cross join lateral (select min(u.id) as lo, max(u.id) as hi
+                                         from (select unnest(case when h.plain then array[h.ids[1], h.ids[p_limit]] else h.ids end) as id) u) s$way$ end),
+'{starts}', 'case when h.plain then h.ids[1:1] else h.ids end'), '{ends}', 'case when h.plain then h.ids[p_limit : p_limit] else h.ids end'),
+'{return query}', case when p_one or p_settles then '' else 'return query' end),
 '{ended}', case when p_settles then 'v_ended,' else '' end),
 '{count}', case when p_settles then 'coalesce(v_ended, (select v_n from ended)),' else '' end),
-'{if it ended}', case when p_settles then 'and (v_n = 0 or v_ended is not null or exists (select 1 from gone)) and clock_timestamp() < v_now + interval ''50 ms''' else '' end),
-'{outcome}', case when p_settles then ', null::text' else '' end);
+'{if it ended}', case when p_settles then 'and (v_n = 0 or v_ended is not null or exists (select 1 from gone)) and clock_timestamp() < v_now + interval ''50 ms''' else '' end);

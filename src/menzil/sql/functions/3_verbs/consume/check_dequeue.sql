@@ -20,6 +20,12 @@ begin
   if array_ndims(p_channels) > 1 then
     perform menzil._refuse_shape();
   elsif p_channels is not null then
+    if cardinality(p_channels) = 1 then   -- the common case in few steps
+      v_only := array(select c.id from menzil.channel c where c.name = p_channels[1]);
+      if v_only <> '{}' then
+        return v_only;
+      end if;
+    end if;
     -- A channel that is gone may still get a message, sent by a transaction that was open when it went.
     select array_agg(distinct c.id), min(n.name) filter (where c.id is null) into v_only, v_unknown
       from unnest(p_channels) n(name) left join lateral (select c.id from menzil.channel c where c.name = n.name offset 0) c on true;

@@ -22,15 +22,25 @@ set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set e
 set plan_cache_mode = force_generic_plan set jit = off as $$
 #variable_conflict use_column
 declare
+  -- An expression is prepared anew in every transaction, so the common case comes with few of them.
   v_now timestamptz := clock_timestamp();
-  v_floor timestamptz;
-  v_look record;
+  v_floor timestamptz := menzil._instant(menzil._register('menzil.turn_mark'));
+  v_swept timestamptz := menzil._instant(menzil._register('menzil.swept_at'));
   v_only integer[];
-  v_push boolean := coalesce(p_endpoints, false);
-  v_left integer := p_limit;
+  v_leases boolean;
+  v_schedules boolean;
+  v_late boolean;
+  v_line bigint;         -- lane of the oldest fresh line, as channel * 16 + rank
+  v_proof xid8;
+  v_due integer;         -- lanes whose turn has come, up to two of each priority
+  v_turn_at timestamptz; -- the first of these turns: this dequeue need not look below it
+  v_look record;
+  v_folded integer;
+  v_chores boolean;
+  v_left integer;
   v_before integer;
-  v_width integer := least(8, p_limit);
-  v_from smallint := 0;
+  v_width integer;
+  v_from smallint;
   v_turn record;
   v_lane menzil.turn;
   v_lanes integer;
@@ -47,32 +57,55 @@ declare
   v_lo bigint;
   v_hi bigint;
   v_n integer;
-  v_waited boolean := false;
-  v_any boolean := false;
-  v_second bigint := menzil._register('menzil.deep_at') / 1000000;   -- changes in the dequeue that takes the deep look
+  v_waited boolean;
+  v_any boolean;
 begin
   if (p_channels is null and p_limit between 1 and 10000 and p_lock_ms between 1 and 604800000 and current_setting('transaction_isolation') = 'read committed')
      is not true then
     v_only := menzil._check_dequeue(p_lock_ms, p_limit, p_channels);
   end if;
-  if v_push and p_channels is not null then
-    perform menzil._refuse_value('Either channels are named or all endpoints are served.', 'Dequeue twice to do both.');
-  elsif p_except is not null then
-    if not v_push then
+  if p_endpoints is distinct from false or p_except is not null then
+    p_endpoints := coalesce(p_endpoints, false);
+    if p_endpoints and p_channels is not null then
+      perform menzil._refuse_value('Either channels are named or all endpoints are served.', 'Dequeue twice to do both.');
+    elsif p_except is not null and not p_endpoints then
       perform menzil._refuse_value('p_except goes with p_endpoints.', 'Name the channels to serve in p_channels.');
-    end if;
-    v_only := array(select c.id from menzil.channel c where c.name = any (p_except));   -- with v_push: every endpoint but these
-  end if;
-  v_unlock := v_now + p_lock_ms * interval '1 ms';
-  v_look := menzil._tend(v_now, p_limit, v_only, not v_push and not (p_apart and p_limit > 1) and v_now >= {from} and v_now < {to});
-  if v_look.fresh then
-    {fresh messages}
-    if v_ids is null then
-      v_look := menzil._tend(v_now, p_limit, v_only, false);
+    elsif p_except is not null then
+      v_only := array(select c.id from menzil.channel c where c.name = any (p_except));   -- with p_endpoints: every endpoint but these
     end if;
   end if;
-  v_floor := v_look.floor;
-  if v_ids is null and not v_push and (p_limit = 1 or not p_apart and (v_look.lone or cardinality(v_only) = 1)) and v_now >= {from} and v_now < {to} then
+  -- What is there to look after: leases and schedules of the last two seconds, and back to the last full look where no dequeue came
+  -- for longer; lines that a look would read, which are fresh ones, or late ones while they are few; and whose turn it is.
+  select exists (select 1 from menzil.lease b where b.watch_at >= least(v_now, v_swept) - interval '2 s' and b.watch_at <= v_now),
+         exists (select 1 from menzil.scheduled d where d.due_at >= least(v_now, v_swept) - interval '2 s' and d.due_at <= v_now),
+         (select n.channel_id::bigint * 16 + coalesce(n.rank, 15) from menzil.line n where n.xid >= coalesce(k.folded_to, '0') order by n.xid limit 1),
+         cardinality(k.late) <= 16 and exists (select 1 from menzil.line n where n.xid = any (k.late)), k.folded_to, t.due, t.turn, greatest(v_floor, t.turn)
+    into v_leases, v_schedules, v_line, v_late, v_proof, v_due, v_turn_at, v_floor
+    from (select count(*) as due, min(l.next_at) as turn from menzil.rank_used u
+            cross join lateral (select l.next_at from menzil.lane l where l.rank = u.rank and l.next_at >= v_floor and l.next_at <= v_now
+                                 order by l.next_at limit 2) l) t
+    left join lateral (select k.folded_to, k.late from menzil.look k order by k.id desc limit 1) k on true;
+  -- The fresh way is worth a try if no lane has its turn, nothing is due, and the oldest and the newest line of the log belong to one
+  -- lane of these channels. The look is then put off, for a second and fifty transactions at most, so that a message that wakes an
+  -- idle consumer does not wait for it.
+  if v_due = 0 and v_line is not null then
+    if not p_endpoints and not (p_apart and p_limit > 1) and v_now >= {from} and v_now < {to} and v_line & 15 <> 15 and not v_leases and not v_schedules
+       and v_late is not true and (v_only is null or (v_line >> 4)::integer = any (v_only)) and v_now >= v_swept
+       and (v_now <= v_swept + interval '100 ms' or v_now <= v_swept + interval '1 s'
+            and pg_snapshot_xmax(pg_current_snapshot())::text::bigint - v_proof::text::bigint <= 50)
+       and v_line = (select n.channel_id::bigint * 16 + coalesce(n.rank, 15) from menzil.line n where n.xid >= v_proof order by n.xid desc limit 1) then
+      v_unlock := v_now + p_lock_ms * interval '1 ms';   -- of the fresh messages
+      {fresh messages}
+    end if;
+  end if;
+  if v_ids is null and (v_leases or v_schedules or v_late or v_line is not null or v_now < v_swept or v_now > v_swept + interval '100 ms') then
+    v_look := menzil._tend(v_now, p_limit, v_leases, v_schedules, v_late or v_line is not null, v_turn_at, v_floor);
+    v_floor := v_look.floor;
+    v_folded := v_look.folded;
+    v_chores := v_look.chores;
+  end if;
+  if v_ids is null and not p_endpoints and (p_limit = 1 or not p_apart and (v_due < 2 and coalesce(v_folded, 0) = 0 or cardinality(v_only) = 1))
+     and v_now >= {from} and v_now < {to} then
     v_now := clock_timestamp();   -- later than what was just folded, so that the lane's next turn comes after that of the others
     v_unlock := v_now + p_lock_ms * interval '1 ms';
     loop
@@ -92,17 +125,24 @@ begin
       v_unlock := v_now + p_lock_ms * interval '1 ms';
     end loop;
   end if;
+  if v_ids is not null and v_chores is not true and current_setting('synchronous_commit') <> 'off' then
+    return;
+  end if;
   v_any := v_ids is not null;
+  v_left := p_limit;
+  v_width := least(8, p_limit);
+  v_from := 0;
   if not v_any then
+    with parent as (select from only menzil.message)   -- the parent is locked before its partition: see send
     delete from menzil.run r where false;   -- takes the lock that a visit needs before the one that a read takes: no deadlock with REINDEX
   end if;
   for v_round in 1 .. case when v_any then 0 else 1000 end loop
     -- First statement: lock lanes whose turn it is. Later ones: a new snapshot that sees all committed before the locks.
-    v_turn := menzil._take_turns(v_from, clock_timestamp(), v_width, v_floor, v_only, v_push);
+    v_turn := menzil._take_turns(v_from, clock_timestamp(), v_width, v_floor, v_only, p_endpoints);
     if v_turn.turns is null then
       -- Every lane whose turn has come may be held by other consumers: wait for one of them once, shortly, and look again.
       -- Lines that were put aside while their lane was held may be all there is.
-      exit when v_waited or v_any or menzil._wait_for_lane(v_floor, v_only, v_push) = 0 and not menzil._fold_aside(clock_timestamp());
+      exit when v_waited or v_any or menzil._wait_for_lane(v_floor, v_only, p_endpoints) = 0 and not menzil._fold_aside(clock_timestamp());
       v_waited := true;
       v_from := 0;
       perform menzil._fold(clock_timestamp(), false);
@@ -213,7 +253,7 @@ begin
     -- As many lanes as it takes if they give like these did; more and more when these gave nothing.
     v_width := least(128, v_left, case when v_before > v_left then (v_left * v_lanes) / (v_before - v_left) + 1 else v_width * 4 end);
   end loop;
-  if menzil._register('menzil.deep_at') / 1000000 <> v_second then
+  if v_chores then
     perform menzil._chores(v_now);
   end if;
   if v_any and current_setting('synchronous_commit') = 'off' then

@@ -27,8 +27,9 @@ declare
   v_only integer[];
   v_ended bigint;
   v_ids bigint[];
+  v_ends bigint[];
   v_sync text;
-  v_waited boolean := false;
+  v_waited boolean;
 begin
   -- An expression is prepared anew in every transaction, so the common case comes with few of them.
   if menzil._microseconds(v_now) - menzil._register('menzil.swept_at') not between 0 and 100000 or p_endpoints or cardinality(p_channels) > 1
@@ -59,6 +60,9 @@ begin
       v_now := clock_timestamp();
       v_unlock := v_now + p_lock_ms * interval '1 ms';
       continue;
+    end if;
+    if v_ids is not null and v_n > 0 and current_setting('synchronous_commit') <> 'off' then
+      return;
     end if;
     -- Another consumer of a hot lane may hold it: it is waited for, shortly and once.
     exit when v_waited or v_ids is not null or menzil._wait_for_lane(v_floor, v_only, false) < 2;

@@ -7,22 +7,28 @@ language plpgsql
 set lock_timeout = '50ms' as $$
 declare
   v_now timestamptz := clock_timestamp();
-  v_rank smallint := menzil._next_rank(0::smallint, v_now, p_floor, p_only, p_push);
   v_at tid;
+  v_free boolean;   -- the lane was not held, and is locked now
 begin
-  if v_rank is null then
-    return 0;
-  elsif p_only is not null and not p_push then
-    v_at := (menzil._lanes_of(p_only, v_rank, v_now, 1))[1];
+  if p_only is not null and not p_push then
+    select t.at, (select true from menzil.lane f where f.ctid = t.at for update skip locked) into v_at, v_free
+      from (select l.at from unnest(p_only) c(id)
+              cross join lateral (select k.rank from menzil.lane_name k where k.channel_id = c.id offset 0) k
+              cross join lateral (select l.ctid as at, l.next_at from menzil.lane l where l.channel_id = c.id and l.rank = k.rank order by l.v desc limit 1) l
+             where l.next_at <= v_now order by k.rank, l.next_at limit 1) t;
   elsif p_push then
-    v_at := (select l.ctid from menzil.lane l where l.push and l.rank = v_rank and l.next_at >= p_floor and l.next_at <= v_now
-                and (p_only is null or l.channel_id <> all (p_only)) order by l.next_at limit 1);
+    select t.at, (select true from menzil.lane f where f.ctid = t.at for update skip locked) into v_at, v_free
+      from (select l.at from menzil.rank_used u
+              cross join lateral (select l.ctid as at from menzil.lane l where l.push and l.rank = u.rank and l.next_at >= p_floor and l.next_at <= v_now
+                                     and (p_only is null or l.channel_id <> all (p_only)) order by l.next_at limit 1) l order by u.rank limit 1) t;
   else
-    v_at := (select l.ctid from menzil.lane l where l.rank = v_rank and l.next_at >= p_floor and l.next_at <= v_now order by l.next_at limit 1);
+    select t.at, (select true from menzil.lane f where f.ctid = t.at for update skip locked) into v_at, v_free
+      from (select l.at from menzil.rank_used u
+              cross join lateral (select l.ctid as at from menzil.lane l where l.rank = u.rank and l.next_at >= p_floor and l.next_at <= v_now
+                                   order by l.next_at limit 1) l order by u.rank limit 1) t;
   end if;
-  perform 1 from menzil.lane l where l.ctid = v_at for update skip locked;
-  if found then
-    return 1;
+  if v_at is null or v_free then
+    return case when v_free then 1 else 0 end;
   end if;
   perform 1 from menzil.lane l where l.ctid = v_at for update;
   return 2;

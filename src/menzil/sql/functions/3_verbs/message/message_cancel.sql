@@ -14,20 +14,7 @@ begin
   if not found then                                            -- 2. a visit that looks out has it: too late
     return false;
   end if;
-  -- 3. Visits of the lane that began before have ended. Nothing is held afterwards: the lock goes with the savepoint. A lane
-  -- that does not exist yet cannot have been visited: it is born under its gate's lock.
-  begin
-    perform 1 from menzil.gate g where g.channel_id = v_message.channel_id
-       and not exists (select 1 from menzil.lane_name l where l.channel_id = v_message.channel_id and l.rank = v_message.rank) for update;
-    -- A lane that was born after the snapshot of a REPEATABLE READ transaction: the insert fails with 40001.
-    insert into menzil.lane_name (channel_id, rank) select v_message.channel_id, v_message.rank
-     where not exists (select 1 from menzil.lane_name l where l.channel_id = v_message.channel_id and l.rank = v_message.rank) on conflict do nothing;
-    perform 1 from menzil.lane l where l.ctid = (
-      select n.ctid from menzil.lane n where n.channel_id = v_message.channel_id and n.rank = v_message.rank order by n.v desc limit 1) for update;
-    raise exception using errcode = 'MZ900';
-  exception when sqlstate 'MZ900' then
-    null;
-  end;
+  perform menzil._let_visits_end(v_message.channel_id, v_message.rank);   -- 3. visits of the lane that began before have ended
   -- First the lease: a settle that commits between the two questions shows its end in the second.
   if menzil._lease_of(p_id) is not null then
     return false;
@@ -47,17 +34,4 @@ begin
   perform menzil._end_waiting(array[p_id], 'cancelled', v_now);
   perform menzil._tell_withdrawal();
   return true;
-end $$;
-
--- Consumers must not wait for a transaction that withdraws messages, however long it stays open: they are told to look out
--- until every transaction that is as old has ended.
-create or replace function menzil._tell_withdrawal() returns void
-language plpgsql as $$
-declare
-  v_xid bigint := pg_current_xact_id()::text::bigint;
-begin
-  perform setval('menzil.withdrawn_at', menzil._microseconds(clock_timestamp()));
-  if menzil._register('menzil.withdrawn_xid') < v_xid then
-    perform setval('menzil.withdrawn_xid', v_xid);
-  end if;
 end $$;

@@ -21,7 +21,8 @@ begin
   v_erased := found or v_erased;
   update menzil.attempt t set error = null, response = null where t.message_id = p_id and (t.error is not null or t.response is not null);
   v_erased := found or v_erased;
-  update menzil.dead_letter d set last_error = null where d.original_message_id = p_id and d.last_error is not null;
+  update menzil.dead_letter d set (last_error, cause, error_class, cause_hash) = (select null, e.cause, e.error_class, e.cause_hash from menzil._cause_of(null) e)
+   where d.original_message_id = p_id and d.last_error is not null;
   v_erased := found or v_erased;
   update menzil.done d set responses[coalesce(array_position(d.ids, p_id), (p_id - d.lo_id + 1)::integer)] = null
    where d.lo_id > p_id - 4096 and d.lo_id <= p_id and d.hi_id >= p_id and (d.ids is null or p_id = any (d.ids)) and d.responses is not null

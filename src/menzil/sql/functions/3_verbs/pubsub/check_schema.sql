@@ -51,7 +51,8 @@ begin
     if v_wrong is not null then
       perform menzil._refuse_schema(v_here, v_wrong);
     elsif v_place.kind in ('pattern', 'schemas by pattern') then
-      perform menzil._check_pattern(v_here, u.pattern)
+      -- What is compared with a pattern is no longer than this: of a text its own limit, of a name that of propertyNames.
+      perform menzil._check_pattern(v_here, u.pattern, v_place.schema #> case v_place.kind when 'pattern' then '{maxLength}'::text[] else '{propertyNames,maxLength}' end)
          from unnest(case v_place.kind when 'pattern' then array[v_value #>> '{}'] else array(select jsonb_object_keys(v_value)) end) u(pattern);
     end if;
     for v_at, v_list in
@@ -81,7 +82,7 @@ begin
 end $$;
 
 -- Patterns are those of PostgreSQL. What would be read there in silence as something else than in ECMA-262 is refused.
-create or replace function menzil._check_pattern(p_here text, p_pattern text) returns void
+create or replace function menzil._check_pattern(p_here text, p_pattern text, p_longest jsonb) returns void
 language plpgsql immutable as $$
 declare
   v_rest text := regexp_replace(p_pattern, E'\\\\(u[0-9A-Fa-f]{4}|[dDsSwWtnrfv]|[^[:alnum:]])', '', 'g');
@@ -92,6 +93,9 @@ begin
     perform menzil._refuse_schema(p_here, format('the pattern has an escape that is not known here, %s', substring(v_rest from E'\\\\.?')));
   elsif v_rest ~ E'\\[[.:=]' or v_rest ~ E'^\\*\\*\\*' then
     perform menzil._refuse_schema(p_here, 'the pattern has a bracket that means something else in PostgreSQL');
+  elsif (jsonb_typeof(p_longest) = 'number' and p_longest <= '2000') is not true and menzil._slow_lookahead(p_pattern) then
+    perform menzil._refuse_value(format('The schema is wrong at "%s": the pattern looks ahead from every place of a text, so one long text can take minutes.', menzil._shown(p_here)),
+      format('Put the lookahead right after a ^, or limit the length: %s.', case when p_here like '%/pattern' then '{"maxLength": 2000}' else '{"propertyNames": {"maxLength": 2000}}' end));
   end if;
   begin
     perform '' collate "C" ~ p_pattern;

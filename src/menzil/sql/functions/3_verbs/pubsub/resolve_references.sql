@@ -5,7 +5,6 @@ language plpgsql immutable as $$
 declare
   v_id text := case when jsonb_typeof(p_schema) = 'object' then split_part(p_schema ->> '$id', '#', 1) end;
   v_place record;
-  v_target text;
 begin
   if octet_length(p_schema::text) > 65536 then
     return p_schema;   -- menzil._check_schema refuses it

@@ -12,6 +12,9 @@ declare
   v_max_queue bigint;
   v_id bigint;
 begin
+  -- The parent is locked before its partition, as ALTER TABLE does it: PostgreSQL reads the bounds of the partition from the parent when
+  -- a connection first inserts. A WITH that nothing reads costs the lock and no more.
+  with parent as (select from only menzil.message)
   select c.id, s.max_payload_size, s.max_queue_size into v_channel, v_max_payload, v_max_queue
     from menzil.channel c, menzil.setting_value s
    where c.name = p_endpoint_name and c.dropped_at is null and c.enabled and c.released_at is null and c.max_size is null;

@@ -46,7 +46,7 @@ begin
   elsif v_count = 0 then
     return '{}';
   end if;
-  select count(u.payload), max(octet_length(u.payload::text)) into v_given, v_largest from unnest(p_payloads) u(payload);
+  select count(u.payload), max(octet_length(u.payload::text)) into v_given, v_largest from (select unnest(p_payloads) as payload) u;
   if v_given < v_count then
     perform menzil._refuse_null('Each payload');
   elsif v_largest > v_max_payload then
@@ -59,9 +59,9 @@ begin
   end if;
 
   v_rank := 10 - p_priority;
-  v_ids := array(select nextval('menzil.message_id') from generate_series(1, v_count));
+  v_ids := array(select nextval('menzil.message_id') from (select generate_series(1, v_count)) g);
   insert into menzil.message (id, channel_id, priority, created_at, payload)
-    select u.id, v_channel, p_priority, v_now, u.payload from unnest(v_ids, p_payloads) u(id, payload);
+    select u.id, v_channel, p_priority, v_now, u.payload from (select unnest(v_ids) as id, unnest(p_payloads) as payload) u;
   perform menzil._tell(v_channel, v_rank, v_now, v_ids, 0::smallint);
   if menzil._register('menzil.wanted') <> 0 then
     perform menzil._wake();

@@ -15,31 +15,25 @@ declare
   v_responses jsonb[];
   v_settled bigint[] := '{}';
   v_n integer := cardinality(p_ids);
-  v_ended boolean;
 begin
   if cardinality(p_responses) <> v_n then
     perform menzil._refuse_value('The arrays have different lengths.', 'Give one response per message, or NULL for none.');
   end if;
   -- A whole batch of a plain channel, as it was leased: one row out, one row in.
   if v_n > 0 and p_responses is null then
-    with gone as (
-      -- hi_id too: a lease lists its messages in the order of the lane, so its first and last may not be its lowest and highest.
-      delete from menzil.lease l where l.lo_id = p_ids[1] and l.attempt = p_num_attempts[1] and l.ids = p_ids and l.hi_id = p_ids[v_n]
-        and l.hi_id - l.lo_id = v_n - 1 and v_n <= 4096 and l.channel_id is null and l.flags & 4 = 0
-        and cardinality(p_num_attempts) = v_n and p_num_attempts[1] = all (p_num_attempts)
-      returning l.attempt, l.leased_at, l.worker
-    ), ended as (
-      insert into menzil.done (lo_id, hi_id, n, status, attempt, leased_at, ended_at, ended_xid, worker)
-        select p_ids[1], p_ids[v_n], v_n, 'completed', g.attempt, g.leased_at, v_now, pg_current_xact_id(), g.worker from gone g returning 1
-    )
-    select true into v_ended from ended;
-    if v_ended and v_n = 1 then
-      id := p_ids[1];
-      outcome := 'settled';
-      return next;
-      return;
-    elsif v_ended then
-      return query select u.id, 'settled' from unnest(p_ids) u(id);
+    return query
+      with gone as (
+        -- hi_id too: a lease lists its messages in the order of the lane, so its first and last may not be its lowest and highest.
+        delete from menzil.lease l where l.lo_id = p_ids[1] and l.attempt = p_num_attempts[1] and l.ids = p_ids and l.hi_id = p_ids[v_n]
+          and l.hi_id - l.lo_id = v_n - 1 and v_n <= 4096 and l.channel_id is null and l.flags & 4 = 0
+          and cardinality(p_num_attempts) = v_n and p_num_attempts[1] = all (p_num_attempts)
+        returning l.attempt, l.leased_at, l.worker
+      ), ended as (
+        insert into menzil.done (lo_id, hi_id, n, status, attempt, leased_at, ended_at, ended_xid, worker)
+          select p_ids[1], p_ids[v_n], v_n, 'completed', g.attempt, g.leased_at, v_now, pg_current_xact_id(), g.worker from gone g returning 1
+      )
+      select unnest(p_ids), 'settled' from ended;
+    if found then
       return;
     end if;
   end if;

@@ -5,6 +5,7 @@ language plpgsql
 set enable_seqscan = off set jit = off as $$
 declare
   v_group record;
+  v_found integer := 0;
 begin
   for v_group in
     select m.channel_id, (10 - m.priority)::smallint as rank, r.place_at, r.due_at > p_now as later, array_agg(m.id order by m.id) as ids,
@@ -14,6 +15,7 @@ begin
       cross join lateral (select m.id, m.channel_id, m.priority, m.ordering_key from menzil.message m where m.id = u.id and m.created_at = r.created_at offset 0) m
      group by 1, 2, 3, 4
   loop
+    v_found := v_found + cardinality(v_group.ids);
     if v_group.later then
       insert into menzil.scheduled (due_at, id, channel_id, rank, place_at, flags, ordering_key, holds_key)
         select u.due_at, u.id, v_group.channel_id, v_group.rank, v_group.place_at, p_flags | 1, u.key, u.key is not null
@@ -22,4 +24,8 @@ begin
       perform menzil._tell(v_group.channel_id, v_group.rank, v_group.place_at, v_group.ids, (p_flags | 1)::smallint);
     end if;
   end loop;
+  if v_found <> cardinality(p_ids) then   -- its lease would be gone and the message without a place
+    raise exception using errcode = '40001', message = format('Only %s of %s messages were found that are to wait again.', v_found, cardinality(p_ids)),
+      hint = 'Nothing was changed. Try again.';
+  end if;
 end $$;

@@ -24,21 +24,25 @@ begin
   insert into menzil.worker (name, instance, host, pid, version, channels, concurrency, started_at, heartbeat_at)
     values (p_worker, p_instance, left(p_host, 255), p_pid, left(p_version, 100), p_channels, p_concurrency, v_now, v_now)
     on conflict (name, instance) do update set host = excluded.host, pid = excluded.pid, version = excluded.version, channels = excluded.channels,
-      concurrency = excluded.concurrency, in_flight = 0, delivered = 0, failed = 0, started_at = v_now, heartbeat_at = v_now,
+      concurrency = excluded.concurrency, in_flight = 0, delivered = 0, failed = 0, tally_number = 0, started_at = v_now, heartbeat_at = v_now,
       stopping_at = null, stopped_at = null;
 end $$;
 
 -- Says that a worker is alive and what it did so far. False: nobody knows it, it should say hello again.
+-- p_tally: how long tries took since the last tally, {"number": 7, "try_ms": {"channel": [12 counters]}}. A worker that does not know
+-- whether a call was committed repeats it with the same number: a number that is not higher than the last is not counted again.
 drop function if exists menzil.worker_heartbeat(text, integer, bigint, bigint, boolean);
+drop function if exists menzil.worker_heartbeat(text, integer, bigint, bigint, boolean, text);
 create or replace function menzil.worker_heartbeat(
   p_worker text, p_in_flight integer default 0, p_delivered bigint default 0, p_failed bigint default 0, p_stopping boolean default false,
-  p_instance text default ''
+  p_instance text default '', p_tally jsonb default null
 ) returns boolean
 language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp as $$
 declare
   v_now timestamptz := clock_timestamp();
   v_since timestamptz;
 begin
+  perform menzil._keep_tally(p_worker, p_instance, p_tally, v_now) where p_tally is not null;
   update menzil.worker w set heartbeat_at = v_now, in_flight = coalesce(p_in_flight, 0), delivered = coalesce(p_delivered, 0),
       failed = coalesce(p_failed, 0), stopping_at = case when p_stopping then coalesce(w.stopping_at, v_now) end
    where w.name = p_worker and w.instance = p_instance
