@@ -12,13 +12,13 @@ from types import ModuleType
 import pytest
 
 from bench import history, kinds
-from bench.before import Before, NoHistoryError
+from bench.before import ROOT, Before, NoHistoryError
 from bench.counts import counted
 from bench.crew import Crew
 from bench.fill import settle
 from bench.kinds import KINDS, PLAIN, Kind
 from bench.readings import Reading, Series
-from bench.sections import calls, counts, lanes, lives
+from bench.sections import beside, calls, counts, lanes, lives
 from bench.server import Server, connected
 from bench.session import NEW, OLD, Session
 from bench.turns import Conn, Side, compete, connection, settings
@@ -176,3 +176,24 @@ def test_a_filled_archive_is_read_as_if_it_had_been_lived(session: Session) -> N
                 f"select count(distinct id), sum(num_attempts), count(response) from {source}"
             ).fetchone()
             assert found == (1_000, 1_100, 1_000)
+
+
+def test_a_commit_is_compared_with_itself_and_does_the_same_work(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = {"TURNS": {True: 1}, "PROCESSES": {True: 1}, "SENDS": 10, "BACKLOGS": {True: 1}, "MESSAGES": {True: 20}}
+    for name, value in few.items():
+        monkeypatch.setattr(beside, name, value)
+    with Before("HEAD") as that:
+        monkeypatch.setattr(session, "beside", that)
+        monkeypatch.setattr(session, "figures", [])
+        beside.run(session)
+    assert len(session.figures) == 9
+    assert all(figure.value > 0 and figure.beside["µs"] > 0 for figure in session.figures)
+
+
+def test_a_commit_that_is_not_there_is_named_before_anything_is_measured() -> None:
+    command = [sys.executable, "-m", "bench", "--beside", "nowhere"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "error: no nowhere: " in done.stderr

@@ -45,6 +45,7 @@ begin
   loop
     perform setval(v_row.name, v_row.seqstart, false);
   end loop;
+  perform menzil._begin_pulse();
 end $$
 """
 

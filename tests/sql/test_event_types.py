@@ -192,6 +192,10 @@ REFUSED = [
     ({"pattern": "\\bword\\b"}, '"/pattern"'),
     ({"pattern": "^(.*)(.*)(.*)\\1\\2\\3$"}, "refers back to a group"),
     ({"patternProperties": {"(a)\\1": {}}}, "refers back to a group"),
+    ({"pattern": "(?=.*x)y"}, "looks ahead from every place"),
+    ({"pattern": "(?=.*x)y", "maxLength": 2001}, "looks ahead from every place"),
+    ({"patternProperties": {"a(?!.*x)": {}}}, "looks ahead from every place"),
+    ({"patternProperties": {"a(?!.*x)": {}}, "maxLength": 10}, "looks ahead from every place"),
     ({"pattern": "\\p{L}"}, '"/pattern"'),
     ({"pattern": "\\x41"}, '"/pattern"'),
     ({"pattern": "[[:alpha:]]"}, '"/pattern"'),
@@ -209,6 +213,45 @@ def test_a_schema_that_could_not_be_enforced_is_refused(queue: Queue, schema: An
     assert said.sqlstate == "22023"
     assert named in said.message_primary
     assert queue.all("select 1 from menzil.event_types") == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "slow"),
+    [
+        (r"^(?=.*\d)(?=.*[a-z]).{8,}$", False),
+        (r"^(?!.*\.\.)[a-z.]+$|^(?!x+)y", False),
+        (r"^(?:(?=.*a)b|(?!.*c)d)e", False),
+        (r"foo(?!bar)", False),
+        (r"(a(?!x{3}))*", False),
+        (r"^[a-z-]+(?<!-)$", False),
+        (r"\(?=.*", False),
+        (r"[(?=.*)]", False),
+        (r"(?=.*x)y", True),
+        (r"a(?!.*x)", True),
+        (r"a(?=x{2,})", True),
+        (r"^.*(?=.*x)y", True),
+        (r"^(?:(?=.*a)b)*", True),
+        (r"^(?=.*(?=.*x)y)", True),
+        (r"^(?=.*a)|(?=.*b)", True),
+        (r"^(x(?=((a)*)b))", True),
+        ("(?=a)" * 1000, True),
+    ],
+)
+def test_only_a_lookahead_that_is_tried_at_many_places_is_called_slow(queue: Queue, pattern: str, slow: bool) -> None:
+    assert queue.one("select menzil._slow_lookahead(%s)", pattern) is slow
+    queue.conn.execute("select '' ~ %s", [pattern if len(pattern) < 4096 else ""])  # it is one that PostgreSQL takes
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"pattern": "(?=.*x)y", "maxLength": 2000},
+        {"patternProperties": {"(?=.*x)y": {}}, "propertyNames": {"maxLength": 50}},
+    ],
+)
+def test_a_lookahead_is_taken_where_texts_are_short(queue: Queue, schema: dict[str, Any]) -> None:
+    queue.call("create_event_type", "order.placed", None, schema)
+    assert queue.one("select menzil.validate_event('order.placed', '{\"a\": 1}')") is True
 
 
 def test_a_mistyped_keyword_is_told_which_one_was_meant(queue: Queue) -> None:

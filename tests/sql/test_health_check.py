@@ -10,7 +10,7 @@ from tests.sql.clock import pass_time
 from tests.sql.queue import Queue
 
 CHECKS = {
-    "schema_version", "copy", "backlog", "oldest_message", "workers", "leases", "places", "jobs", "schedules",
+    "schema_version", "copy", "backlog", "oldest_message", "workers", "leases", "places", "jobs", "pulse", "schedules",
     "circuits", "dead_letters", "ordering_keys", "archive_default", "archive_partitions", "snapshots",
 }  # fmt: skip
 
@@ -214,3 +214,19 @@ def test_the_oldest_snapshot_is_named_with_the_process_that_holds_it(queue: Queu
     assert "menzil.channel" not in row.detail
     holder.rollback()
     assert "forgotten report" not in health(queue)["snapshots"].detail
+
+
+def test_a_lane_that_its_gate_holds_without_a_reason_is_found_and_repaired(queue: Queue) -> None:
+    queue.call("channel_set", "work", 1)
+    queue.send_batch("work", 3)
+    leased = queue.dequeue(3)
+    assert len(leased) == 1
+    assert queue.dequeue(3) == []
+    assert complaints(queue) == {}, "the channel is full, so its lane is held rightly"
+    queue.conn.execute("update menzil.gate set in_flight = 0")
+    assert complaints(queue) == {"places": "error"}
+    row = health(queue)["places"]
+    assert "'work'" in row.detail
+    assert "menzil.rebuild()" in row.hint
+    queue.call("rebuild")
+    assert complaints(queue) == {}

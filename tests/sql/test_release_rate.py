@@ -154,3 +154,16 @@ def test_many_small_releases_in_one_interval_are_all_counted(queue: Queue) -> No
     queue.send_batch("wide", 150)
     taken = [message for _ in range(150) for message in queue.dequeue(1, lock_ms=LONG)]
     assert len(taken) == 100
+
+
+def test_window_tells_the_leases_in_it(slow: Queue) -> None:
+    slow.send_batch("slow", 20)
+    slow.dequeue(1, lock_ms=LONG)
+    pass_time(slow.conn, 80)
+    slow.dequeue(10, lock_ms=LONG)
+    first, second = slow.rows("channel_window", "slow")
+    assert (first.messages, second.messages) == (1, 2)
+    assert timedelta(seconds=79) < second.at - first.at < timedelta(seconds=85)
+    pass_time(slow.conn, 30)
+    assert [row.messages for row in slow.rows("channel_window", "slow")] == [2], "the first one has left it"
+    assert slow.rows("channel_window", "work") == [], "it has no rate limit"

@@ -13,7 +13,8 @@ VIEWS = {
         processing_started_at unlock_at num_attempts retry_count last_error state worker redrive_of replay_of""",
     "dlq": """id original_message_id endpoint_id endpoint_name protocol status failed_at redriven_at redriven_id payload
         content payload_hash priority ordering_key idempotency_key correlation_id headers metadata scheduled_at
-        expires_at created_at num_attempts retry_count last_error state redrive_of replay_of blocks_key attempts""",
+        expires_at created_at num_attempts retry_count last_error state redrive_of replay_of blocks_key attempts
+        cause cause_hash""",
     "archive": """id status channel endpoint_id priority num_attempts retry_count created_at scheduled_at expires_at
         first_leased_at leased_at ended_at ended_xid worker payload content payload_hash ordering_key idempotency_key
         correlation_id headers metadata last_error state redrive_of replay_of response""",
@@ -21,7 +22,7 @@ VIEWS = {
         circuit_failure_count next_probe_at""",
     "channels": """id name is_endpoint enabled paused released max_concurrency max_size release_interval_ms
         release_count on_dead in_flight created_at updated_at""",
-    "event_log": "id event_type entity_type entity_id old_value new_value metadata created_at xid",
+    "event_log": "id event_type entity_type entity_id old_value new_value metadata created_at xid actor via",
     "attempts": """message_id attempt channel outcome leased_at ended_at worker error response status_code
         duration_ms""",
     "settings": "name value default_value minimum maximum unit description",
@@ -32,6 +33,13 @@ VIEWS = {
     "bulk_sends": "send_id state what opened_at touched_at committed_at row_count created_count first_id last_id",
     "consumers": "name feed xid row_id started_at advanced_at behind_since",
     "jobs": "name call every next_at last_run_at last_worker last_count last_error",
+    "pulse": """at channel waiting in_flight oldest_s sent completed failed_tries dead deferred expired cancelled
+        ended_ms try_ms step""",
+    "pipeline_runs": "id kind lake started_at ended_at rows files verdict error",
+    "plans": (
+        "id kind filter rate note status actor via counted counted_exactly done skipped taken_back created_at "
+        "started_at ended_at last_due_at last_error"
+    ),
 }
 
 

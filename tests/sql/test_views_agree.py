@@ -109,6 +109,8 @@ def agree(queue: Queue, sent: list[int]) -> None:
     assert {row.id: row for row in queue.all(f"select {ended} from menzil.archive")} == {
         message: (*status[:8], *status[10:]) for message, status in statuses.items() if status.status not in LIVE
     }
+    for message, status in statuses.items():
+        assert whole(queue, message) == apart(queue, message, status.status in LIVE)
     count = Counter((status.channel, status.status) for status in live.values())
     for small in (2**40, 0):
         for row in queue.all("select * from menzil._waiting(100000, clock_timestamp(), %s)", small):
@@ -130,6 +132,24 @@ def agree(queue: Queue, sent: list[int]) -> None:
     assert queue.one("select status, detail from menzil.health_check() where check_name = 'places'") == (
         "ok", f"{len(live)} live messages were looked at: each has its place.",
     )  # fmt: skip
+
+
+SHARED = """id, status, channel, payload, content, priority::integer, ordering_key, idempotency_key, correlation_id,
+    headers, metadata, created_at, scheduled_at, expires_at, num_attempts, retry_count, worker, last_error, redrive_of,
+    replay_of"""
+
+
+def whole(queue: Queue, message: int) -> Any:
+    times = "next_retry_at, leased_at, unlock_at, ended_at, state, response"
+    return queue.one(f"select {SHARED}, {times} from menzil._message_in_full where id = %s", message)
+
+
+def apart(queue: Queue, message: int, live: bool) -> Any:
+    times = "null as next_retry_at, leased_at, null as unlock_at, ended_at, state, response"
+    if live:
+        times = """next_retry_at, processing_started_at as leased_at, unlock_at, null as ended_at, state,
+            null as response"""
+    return queue.one(f"select {SHARED}, {times} from menzil.{'queue' if live else 'archive'} where id = %s", message)
 
 
 @pytest.mark.parametrize("seed", range(4))

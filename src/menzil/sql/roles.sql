@@ -15,19 +15,24 @@ declare
                            "archive_completed_messages", "cleanup_old_archive_partitions", "cleanup_dlq", "cleanup_event_log", "cleanup_attempts",
                            "cleanup_used_keys", "cleanup_inbox", "cleanup_workers", "reap_bulk_sends", "maintain",
                            "setting", "schema_version", "schema_window", "copy_notice", "cron_next", "cron_parse"],
-    "menzil_monitor":     ["metrics", "health_check", "get_endpoint_health", "get_worker_status", "dlq_summary", "setting", "schema_version", "schema_window", "copy_notice",
+    "menzil_monitor":     ["metrics", "health_check", "get_endpoint_health", "get_worker_status", "dlq_summary", "dlq_causes", "pulse_of", "pulse_totals",
+                           "channel_window",
+                           "message_why", "message_life", "message_family", "channel_state", "turns", "message_id_at", "messages_with_key", "plan_outcome", "plan_targets", "plan_of", "setting", "schema_version", "schema_window", "copy_notice",
                            "cron_next", "cron_parse"],
     "menzil_pipeline":    ["send", "send_with_options", "send_batch", "send_batch_with_priority", "send_many", "message_create", "enable_fast_mode",
                            "publish", "publish_batch", "validate_event", "schema_version", "schema_window", "copy_notice", "bulk_open", "bulk_commit", "bulk_abort",
+                           "message_why", "message_life", "message_family", "channel_state", "turns", "message_id_at", "messages_with_key",
+                           "channel_window",
                            "feed_position", "feed_lost", "feed_advance", "feed_between",
-                           "archive_between", "archive_span", "archive_layout", "archive_months", "archive_fingerprint", "event_log_fingerprint", "drop_exported_month"]}';
+                           "archive_between", "archive_span", "archive_layout", "archive_months", "archive_fingerprint", "event_log_fingerprint", "drop_exported_month",
+                           "pulse_of", "plan_outcome", "plan_targets", "plan_of", "pipeline_run_begin", "pipeline_run_end"]}';
   v_views jsonb := '{
     "menzil_admin":    ["queue", "dlq", "archive", "endpoints", "channels", "event_log", "attempts", "settings", "schedules",
-                        "event_types", "subscriptions", "bulk_sends", "consumers", "jobs", "_ends", "_ended", "_ended_plainly", "_ended_otherwise", "_ended_singly", "_messages", "_month_rows"],
+                        "event_types", "subscriptions", "bulk_sends", "consumers", "jobs", "pulse", "pipeline_runs", "plans", "_ends", "_ended", "_ended_plainly", "_ended_otherwise", "_ended_singly", "_messages", "_message_in_full", "_month_rows"],
     "menzil_worker":   ["channels", "endpoints", "settings"],
-    "menzil_monitor":  ["channels", "endpoints", "settings", "event_log", "event_types", "subscriptions", "consumers", "jobs"],
+    "menzil_monitor":  ["channels", "endpoints", "settings", "event_log", "event_types", "subscriptions", "consumers", "jobs", "pulse", "pipeline_runs", "plans"],
     "menzil_pipeline": ["queue", "dlq", "archive", "attempts", "event_log", "event_types", "subscriptions", "channels",
-                        "endpoints", "settings", "schedules", "bulk_sends", "consumers", "_ends", "_ended", "_ended_plainly", "_ended_otherwise", "_ended_singly"]}';
+                        "endpoints", "settings", "schedules", "bulk_sends", "consumers", "pulse", "pipeline_runs", "plans", "_ends", "_ended", "_ended_plainly", "_ended_otherwise", "_ended_singly", "_messages", "_message_in_full"]}';
 begin
   -- New functions are executable by PUBLIC unless taken away.
   for v_row in select p.oid::regprocedure as name from pg_proc p where p.pronamespace = 'menzil'::regnamespace loop

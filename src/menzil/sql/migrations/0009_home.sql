@@ -12,13 +12,5 @@ create table menzil.home (
 create unique index home_only_row on menzil.home ((true));
 comment on table menzil.home is 'Where this database lives; written at install and by menzil.adopt.';
 
-insert into menzil.home (system_identifier, database_oid, database_name, server_major)
-  select null, d.oid, d.datname, current_setting('server_version_num')::integer / 10000 from pg_database d where d.datname = current_database();
--- The owner may lack the right to read the control file: an IF, because a query asks for the right before it runs.
-do $$
-begin
-  if has_function_privilege('pg_catalog.pg_control_system()', 'execute') then
-    update menzil.home h set system_identifier = c.system_identifier from pg_control_system() c;
-  end if;
-  update menzil.home h set writer = h.xmin;
-end $$;
+-- An empty place: it belongs to no database, so nothing is given out before the functions that follow have written down where this is.
+insert into menzil.home (database_oid, database_name, server_major) values (0, '', 0);

@@ -9,7 +9,8 @@ select d.id, d.original_message_id, d.channel_id as endpoint_id, c.name as endpo
                  'duration_ms', case when jsonb_typeof(t.response -> 'duration_ms') = 'number' then t.response -> 'duration_ms'
                                      else to_jsonb(round(extract(epoch from t.ended_at - t.leased_at) * 1000, 3)) end,
                  'status', t.response -> 'status', 'error', t.error, 'response', t.response) order by t.attempt), '[]')
-          from menzil.attempt t where t.message_id = d.original_message_id) as attempts
+          from menzil.attempt t where t.message_id = d.original_message_id) as attempts,
+       d.cause, d.cause_hash
   from menzil.dead_letter d
   join menzil.channel c on c.id = d.channel_id
   left join menzil.message m on m.id = d.original_message_id and m.created_at = d.created_at

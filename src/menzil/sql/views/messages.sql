@@ -1,11 +1,12 @@
 -- All messages with their state, for menzil message list: read from the newest on, without looking at the whole queue. The
--- leases are read once for all messages.
+-- leases are read once for all messages. bytes is what the body takes in the table.
 create or replace view menzil._messages as
 select m.id, coalesce(d.status, case when l.flies then 'processing' else 'pending' end) as status, c.name as channel, m.priority::integer as priority,
        m.ordering_key, m.correlation_id,
        coalesce(d.attempt, case when l.flies then (select l.attempt from menzil.lease l where l.lo_id <= m.id and l.hi_id >= m.id and m.id = any (l.ids) limit 1) end,
                 r.attempts, 0) as num_attempts,
-       coalesce(r.retry_count, 0) as retry_count, m.created_at, d.ended_at, r.last_error
+       coalesce(r.retry_count, 0) as retry_count, m.created_at, d.ended_at, r.last_error,
+       m.idempotency_key, coalesce(octet_length(m.content), pg_column_size(m.payload), 0) as bytes
   from menzil.message m
   cross join lateral (select c.name from menzil.channel c where c.id = m.channel_id offset 0) c
   left join lateral (

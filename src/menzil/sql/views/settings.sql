@@ -1,7 +1,7 @@
 -- Every setting with its value, and the one place where its default, range and meaning are written:
--- menzil.set_setting checks against this view. The unit says how a value is read: boolean, networks, or a number.
+-- menzil.set_setting checks against this view. The unit says how a value is read: boolean, networks, patterns, words, or a number.
 create or replace view menzil.settings as
-select d.name, to_jsonb(v) ->> d.name as value, d.default_value, d.minimum, d.maximum, d.unit, d.description
+select d.name, coalesce(to_jsonb(v) ->> d.name, w.value, d.default_value) as value, d.default_value, d.minimum, d.maximum, d.unit, d.description
   from menzil.setting_value v cross join (values
     ('max_queue_size', '1000000', 0::bigint, 2147483647::bigint, 'messages', 'Messages that may wait or be in flight over all channels; 0 is no limit.'),
     ('max_payload_size', '1048576', 1024, 104857600, 'bytes', 'Largest payload of one message.'),
@@ -22,5 +22,8 @@ select d.name, to_jsonb(v) ->> d.name as value, d.default_value, d.minimum, d.ma
     ('notify', 'true', null, null, 'boolean', 'Whether sends wake up idle workers; polling goes on either way.'),
     ('http_allow_internal_urls', 'false', null, null, 'boolean', 'Whether HTTP endpoints may resolve to private and loopback addresses.'),
     ('http_allow_http', 'true', null, null, 'boolean', 'Whether HTTP endpoints may use http:// next to https://.'),
-    ('http_allowed_networks', '', null, null, 'networks', 'Private networks that HTTP endpoints may reach, separated by commas.')
-  ) d(name, default_value, minimum, maximum, unit, description);
+    ('http_allowed_networks', '', null, null, 'networks', 'Private networks that HTTP endpoints may reach, separated by commas.'),
+    ('redact', '*authorization*, *cookie*, *password*, *passwd*, *passphrase*, *secret*, *token*, *credential*, *api_key*, *private_key*, *access_key*, card_number, cvv, cvc, iban, ssn', null, null, 'patterns', 'Keys whose values are hidden where people look at messages: names with * for any text, and JSON paths such as $.card.*, separated by commas.'),
+    ('console_payloads', 'redact', null, null, 'words', 'What the console shows of payloads: show, redact (hides what the setting redact names) or hide.')
+  ) d(name, default_value, minimum, maximum, unit, description)
+  left join menzil.setting_word w on w.name = d.name;

@@ -1,5 +1,5 @@
--- One partition. Rows of its month that had landed in the default partition move into it. The lock on message is SHARE UPDATE
--- EXCLUSIVE, which no sender, consumer or reader meets. PostgreSQL also takes an ACCESS EXCLUSIVE lock on the default
+-- One partition. Rows of its month that had landed in the default partition move into it. For a month ahead the lock on message is
+-- SHARE UPDATE EXCLUSIVE, which no sender, consumer or reader meets; for a month that has begun it is ACCESS EXCLUSIVE. PostgreSQL also takes an ACCESS EXCLUSIVE lock on the default
 -- partition until the transaction ends, and no function can avoid that while there is a default partition; without one, a
 -- queue whose months nothing made in time would refuse every send. Plain sends, dequeues and completions name the partition
 -- of the month and go on. Calls that find a message by its id alone wait for the transaction. Hence: jobs call this in a
@@ -15,11 +15,13 @@ begin
     return 0;
   end if;
   if p_month <= clock_timestamp() then
-    -- Sends of this month go to the default partition. PostgreSQL refuses a row (23514) that has chosen it before the new one
-    -- is attached. So sends wait here, before they choose. Shorter than a deadlock is waited for: a transaction that has read
-    -- the default partition may want to send.
+    -- Messages of this month lie in the default partition and move. A planner that has listed the partitions before the new one is
+    -- attached, and waits for the default partition, would run its plan with a snapshot that sees the messages gone from there: a
+    -- settle would not find its message. PostgreSQL also refuses a row (23514) that has chosen the default partition by then. So
+    -- readers and senders wait here, before they list or choose. Shorter than a deadlock is waited for: a transaction that has
+    -- read the default partition may want to send.
     perform set_config('lock_timeout', '150ms', true);
-    lock table only menzil.message in share row exclusive mode;
+    lock table only menzil.message in access exclusive mode;
   end if;
   execute format('create table menzil.%I (like menzil.message including defaults including constraints)', v_name);
   execute format('alter table menzil.%I add constraint only_its_month check (created_at >= %L and created_at < %L)', v_name, p_month, v_end);

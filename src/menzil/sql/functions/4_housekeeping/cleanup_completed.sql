@@ -1,5 +1,6 @@
 -- With the setting archive_completed off, messages that completed since it was turned off do not stay in the archive: their
 -- bodies and ends go, in bounded rounds. A message with an idempotency key stays until its key need not be kept any longer.
+-- What the job pulse has not counted yet stays, unless that job has not run for five minutes.
 -- A round looks at what is new first, and then goes on walking over what it left earlier. Returns how many messages went.
 create or replace function menzil._cleanup_completed(p_limit integer) returns integer
 language plpgsql set enable_seqscan = off set jit = off as $$
@@ -14,6 +15,7 @@ declare
   v_lo bigint;
   v_to xid8;
   v_done menzil.done;
+  v_pulse record;
   v_seen integer;
   v_last xid8;
   v_gone xid8;             -- the last place in the feed that is gone
@@ -32,6 +34,8 @@ begin
     v_walk := (v_state ->> 'walk')::xid8;
     v_walk_lo := (v_state ->> 'walk_lo')::bigint;
   end if;
+  select (s.ends).counted_to, (s.ends).late, s.sent_to, s.gaps into v_pulse
+    from menzil.pulse_state s where s.gauged_at is not null and s.counted_at > clock_timestamp() - interval '5 min';
   for v_pass in 1 .. 2 loop
     v_from := case when v_pass = 1 then v_new else v_walk end;
     v_lo := case when v_pass = 1 then -1 else v_walk_lo end;
@@ -44,6 +48,8 @@ begin
       v_last := v_done.ended_xid;
       v_lo := v_done.lo_id;
       continue when v_done.status <> 'completed' or v_done.ended_at < v_settings.archive_off_at;
+      continue when v_done.ended_xid >= v_pulse.counted_to or v_done.ended_xid = any (v_pulse.late) or v_done.hi_id > v_pulse.sent_to
+        or v_pulse.gaps && int8range(v_done.lo_id, v_done.hi_id, '[]');
       delete from menzil.message m where m.id between v_done.lo_id and v_done.hi_id and (v_done.ids is null or m.id = any (v_done.ids))
          and (m.idempotency_key is null or v_done.ended_at <= clock_timestamp() - v_settings.idempotency_retention * interval '1 s');
       get diagnostics v_count = row_count;

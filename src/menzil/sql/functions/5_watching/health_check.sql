@@ -47,9 +47,11 @@ begin
     -- that does not name its own transaction as late comes from another cluster, by a restored dump, and is not used.
     select 'places', 'error',
            case when p.lost > 0 then format('%s of %s live messages that were looked at have no place in the queue, message %s first.', p.lost, p.seen, p.first)
-                when l.stuck > 0 then format('%s lines of the log are older than the newest proof and not named in it: no dequeue finds them.', l.stuck) end,
+                when l.stuck > 0 then format('%s lines of the log are older than the newest proof and not named in it: no dequeue finds them.', l.stuck)
+                when t.held > 0 then format('%s lanes hold messages and get no turn although their gate has room, one of channel %s.', t.held, quote_literal(menzil._shown(t.first))) end,
            format('%s live messages were looked at: each has its place.', p.seen), 'select menzil.rebuild() gives every live message its place.'
       from menzil._check_places() p
+      cross join menzil._check_turns() t
       cross join (select count(*) as stuck from (
                     select 1 from (select k.folded_to, k.late, k.xmin from menzil.look k order by k.id desc limit 1) k
                       join menzil.line n on n.xid < k.folded_to and n.xid <> all (k.late)
@@ -69,6 +71,11 @@ begin
                       filter (where j.last_run_at is not null and j.next_at < v_now - interval '10 minutes'))[1] as silent,
                    date_trunc('second', min(j.next_at) filter (where j.last_run_at is not null)) as since
               from menzil.job j) q
+    union all
+    select 'pulse', 'warning',
+           case when s.behind_since < v_now - interval '1 minute' then format('The pulse is behind since %s: more is sent and ended than it counts.', date_trunc('second', s.behind_since)) end,
+           'The pulse counts what is sent and what ends.', 'It goes on by itself; call menzil.run_jobs() more often, or run one more worker.'
+      from (select 1) one left join menzil.pulse_state s on true
     union all
     select 'schedules', 'warning',
            coalesce('Schedule ' || quote_literal(q.late) || ' should have fired more than a minute ago.',

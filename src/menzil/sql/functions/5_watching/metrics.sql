@@ -33,6 +33,7 @@ begin
     union all select 'dlq_depth', (select coalesce(sum(d.count), 0) from dead d)::float8, '{}', 'gauge'
     union all select 'messages_sent_total', v_told.sent::float8, '{}', 'counter'
     union all select 'messages_ended_total', v_told.ended::float8, '{}', 'counter'
+    union all select 'snapshot_age_seconds', menzil._snapshot_age(v_now), '{}', 'gauge'
     union all select 'workers_alive', (select count(*) from menzil.get_worker_status() s where s.status in ('alive', 'stopping'))::float8, '{}', 'gauge'
     union all select 'queue_depth_by_endpoint', w.count::float8, jsonb_build_object('endpoint', w.name), 'gauge' from waiting w
     union all select 'in_flight_by_endpoint', f.count::float8, jsonb_build_object('endpoint', c.name), 'gauge'

@@ -7,6 +7,8 @@ declare
   v_hint text := case p_unit
     when 'boolean' then 'Use true or false.'
     when 'networks' then 'Write networks such as 10.0.0.0/8, fd00::/8, separated by commas; an empty text allows none.'
+    when 'patterns' then 'Write names of keys such as password or *token*, and paths such as $.card.*, separated by commas; an empty text hides nothing.'
+    when 'words' then 'Use show, redact or hide.'
     when 'bytes' then 'Use a number of bytes, or one with a unit such as 64kB or 1MB.'
     when 'seconds' then 'Use a whole number of seconds, or one with a unit such as 30s or 5 min.'
     else 'Use a whole number.'
@@ -20,7 +22,12 @@ begin
     -- cidr refuses 10.1.2.3/8: a network whose address has bits outside its mask is a mistake.
     return (select coalesce(string_agg(u.part::cidr::text, ', ' order by u.n), '')
               from regexp_split_to_table(v_text, E'[\\s,]+') with ordinality u(part, n) where u.part <> '');
-  elsif p_unit <> 'boolean' then
+  elsif p_unit = 'patterns' and length(v_text) <= 4000 and v_text !~ E'[\\x01-\\x08\\x0b-\\x1f\\x7f]' and v_text !~ E'(^|,)\\s*\\$(?![.\\[][^,\\s])' then
+    return (select coalesce(string_agg(u.part, ', ' order by u.n), '')
+              from regexp_split_to_table(v_text, E'\\s*,\\s*') with ordinality u(part, n) where u.part <> '');
+  elsif p_unit = 'words' and lower(v_text) in ('show', 'redact', 'hide') then
+    return lower(v_text);
+  elsif p_unit not in ('boolean', 'patterns', 'words') then
     v_number := case
       when v_text ~ '^[+-]?[0-9]{1,18}$' then v_text::numeric
       when p_unit = 'bytes' and v_text ~* '^[0-9]{1,9} ?(bytes|kB|MB)$' then pg_size_bytes(v_text)

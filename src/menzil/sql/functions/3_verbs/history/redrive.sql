@@ -17,8 +17,10 @@ begin
   return cardinality(v_ids);
 end $$;
 
--- Redrives these dead letters, which the caller has locked, in this order. Returns the ids of the new messages.
-create or replace function menzil._redrive(p_ids bigint[]) returns bigint[]
+-- Redrives these dead letters, which the caller has locked, in this order, each for its due time; NULL: at once. Returns the ids of
+-- the new messages.
+drop function if exists menzil._redrive(bigint[]);
+create or replace function menzil._redrive(p_ids bigint[], p_dues timestamptz[] default null) returns bigint[]
 language plpgsql set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   v_now timestamptz := clock_timestamp();
@@ -28,9 +30,9 @@ begin
   perform menzil._check_room_for(array(select d.channel_id from menzil.dead_letter d where d.id = any (p_ids)), s.max_queue_size)
      from menzil.setting_value s;
   v_new := array(select nextval('menzil.message_id') from generate_series(1, cardinality(p_ids)));
-  insert into menzil.message (id, channel_id, priority, created_at, payload, content, ordering_key, correlation_id, headers, metadata, redrive_of)
-    select u.new_id, d.channel_id, m.priority, v_now, m.payload, m.content, m.ordering_key, m.correlation_id, m.headers, m.metadata, m.id
-      from unnest(p_ids, v_new) u(id, new_id)
+  insert into menzil.message (id, channel_id, priority, created_at, scheduled_at, payload, content, ordering_key, correlation_id, headers, metadata, redrive_of)
+    select u.new_id, d.channel_id, m.priority, v_now, u.due_at, m.payload, m.content, m.ordering_key, m.correlation_id, m.headers, m.metadata, m.id
+      from unnest(p_ids, v_new, p_dues) u(id, new_id, due_at)
       cross join lateral (select d.* from menzil.dead_letter d where d.id = u.id offset 0) d
       cross join lateral (select m.* from menzil.message m where m.id = d.original_message_id and m.created_at = d.created_at offset 0) m;
   -- An ordering key that was blocked changes hands: it is never free on the way, so the new message goes before those
@@ -48,7 +50,7 @@ begin
   select array_agg(p.id) into v_heads from passed p;
   update menzil.dead_letter d set status = 'redriven', redriven_at = v_now, redriven_id = u.new_id, blocks_key = false
     from unnest(p_ids, v_new) u(id, new_id) where d.id = u.id;
-  perform menzil._place_messages(array(select row(m.id, m.channel_id, (10 - m.priority)::smallint, null, null, m.ordering_key)::menzil.sent
+  perform menzil._place_messages(array(select row(m.id, m.channel_id, (10 - m.priority)::smallint, m.scheduled_at, null, m.ordering_key)::menzil.sent
     from unnest(v_new) u(id) cross join lateral (select m.* from menzil.message m where m.id = u.id and m.created_at = v_now offset 0) m), v_now, v_heads);
   return v_new;
 end $$;

@@ -1,5 +1,5 @@
 -- Every failed dead letter of an endpoint or channel, oldest message first; with p_cause only those of this cause, as
--- menzil.dlq_causes words it; at most p_limit. Returns how many.
+-- menzil.dlq_causes words it or by its cause_hash; at most p_limit. Returns how many.
 create or replace function menzil.redrive_endpoint(p_name text, p_cause text default null, p_limit integer default null) returns integer
 language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp set enable_seqscan = off set jit = off as $$
 declare
@@ -14,14 +14,39 @@ begin
     perform menzil._refuse_value(format('A limit of %s is out of range, it must be 1 or more.', p_limit), 'Leave the limit out to redrive all.');
   end if;
   -- SKIP LOCKED: leave rows that another transaction is redriving.
-  v_ids := array(select d.id from menzil.dead_letter d
-                  where d.channel_id = v_channel.id and d.status = 'failed' and (p_cause is null or menzil._error_cause(d.last_error) = p_cause)
-                    and not menzil._is_erased(d.original_message_id)
-                  order by d.created_at, d.original_message_id limit p_limit for update skip locked);
+  if p_cause is null then
+    v_ids := array(select d.id from menzil.dead_letter d
+                    where d.channel_id = v_channel.id and d.status = 'failed' and not menzil._is_erased(d.original_message_id)
+                    order by d.created_at, d.original_message_id limit p_limit for update skip locked);
+  else
+    v_ids := menzil._lock_letters(v_channel.id, p_cause, p_limit);
+  end if;
   if v_ids <> '{}' then
     perform menzil._redrive(v_ids);
     perform menzil._event('redrive', case when v_channel.protocol is null then 'channel' else 'endpoint' end, p_name, null, null,
       jsonb_strip_nulls(jsonb_build_object('messages', cardinality(v_ids), 'cause', p_cause)));
   end if;
   return cardinality(v_ids);
+end $$;
+
+-- Locks failed dead letters of one channel and cause, oldest message first. A cause has a name for each of its classes. Letters that the
+-- job causes has not come to have no name yet: they are looked at one by one.
+create or replace function menzil._lock_letters(p_channel_id integer, p_cause text, p_limit integer) returns bigint[]
+language plpgsql set enable_seqscan = off set jit = off as $$
+declare
+  v_name text;
+  v_ids bigint[];
+begin
+  v_ids := array(select d.id from menzil.dead_letter d
+                  where d.channel_id = p_channel_id and d.status = 'failed' and d.cause_hash is null
+                    and p_cause in ((menzil._cause_of(d.last_error)).cause, (menzil._cause_of(d.last_error)).cause_hash)
+                    and not menzil._is_erased(d.original_message_id)
+                  order by d.created_at, d.original_message_id limit p_limit for update skip locked);
+  foreach v_name in array array[menzil._cause_hash('RETRYABLE', p_cause), menzil._cause_hash('PERMANENT', p_cause), menzil._cause_hash('DISABLE', p_cause), p_cause] loop
+    v_ids := v_ids || array(select d.id from menzil.dead_letter d
+                             where d.channel_id = p_channel_id and d.status = 'failed' and d.cause_hash = v_name and not menzil._is_erased(d.original_message_id)
+                             order by d.created_at, d.original_message_id limit p_limit for update skip locked);
+  end loop;
+  return array(select d.id from unnest(v_ids) u(id) cross join lateral (select d.* from menzil.dead_letter d where d.id = u.id offset 0) d
+                order by d.created_at, d.original_message_id limit p_limit);
 end $$;

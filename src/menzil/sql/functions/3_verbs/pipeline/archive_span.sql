@@ -7,6 +7,7 @@ declare
   v_part record;
   v_found record;
 begin
+  perform 1 from menzil.message m where false;   -- the parent is locked before a partition of it, as _make_archive_month does it
   if p_from is null or p_to is null then
     perform menzil._refuse_null('A time from and a time to');
   elsif p_channel is not null and not exists (select 1 from menzil.channel c where c.name = p_channel) then

@@ -13,6 +13,7 @@ declare
   v_stops timestamptz;
   v_names text[];   -- by channel id: a look into a variable is cheaper than a join. A generic plan keeps the variable a variable.
 begin
+  perform 1 from menzil.message m where false;   -- the parent is locked before a partition of it, as _make_archive_month does it
   select count(*) as rows, sum(d.n) as messages, min(d.lo_id) as first_id, max(d.hi_id) as last_id,
          bool_and(d.ids is null and d.responses is null and d.attempt = 1 and d.status = 'completed') as plain into v_ends
     from menzil.done d where d.ended_xid >= v_from and d.ended_xid < v_to;
@@ -49,16 +50,4 @@ begin
       from menzil.%s
      where e.ended_xid >= $1 and e.ended_xid < $2 and e.created_at >= $3 and e.created_at < $4 and e.id between $5 and $6 order by e.ended_xid, e.id$sql$,
       case when v_singly then '_ended_singly e' else '_ended e' end) using v_from, v_to, v_starts, v_stops, v_ends.first_id, v_ends.last_id;
-end $$;
-
--- Whether a partition of message has one with an id in this span.
-create or replace function menzil._has_ids(p_name text, p_first bigint, p_last bigint) returns boolean
-language plpgsql stable as $$
-declare
-  v_found boolean;
-begin
-  execute format('select exists (select 1 from menzil.%I m where m.id between $1 and $2)', p_name) into v_found using p_first, p_last;
-  return v_found;
-exception when undefined_table then   -- a month that was dropped after the snapshot
-  return false;
 end $$;

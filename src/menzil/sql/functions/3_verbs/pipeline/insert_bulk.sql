@@ -28,6 +28,7 @@ begin
   end if;
   v_texts := menzil._bulk_texts(v_bulk);
   execute format($sql$
+    with parent as (select from only menzil.message)   -- the parent is locked before its partition: see send
     insert into menzil.%I (id, channel_id, priority, created_at, scheduled_at, expires_at, payload, content, ordering_key,
         idempotency_key, payload_hash, correlation_id, headers, metadata, replay_of)
       select q.id, q.channel_id, q.priority, $5, q.scheduled_at, q.expires_at, q.payload, q.content, q.ordering_key,
