@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy.engine import make_url
@@ -104,8 +105,31 @@ def test_what_libpq_understands_stays_as_it_is(dsn: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "name", ["MENZIL_DNS", "menzil_dsn", "MENZILDSN", "MENZIL_DATABASE_URL", "MENZIL_DNS_", "MENZI_DSN"]
+)
+def test_a_misspelled_variable_is_refused_rather_than_skipped(tmp_path: Path, name: str) -> None:
+    environ = {name: "dbname=canary", "PGHOST": "h"}
+    with pytest.raises(UsageError, match=f"The variable {name} is set, and menzil does not read it") as refused:
+        choose(None, environ=environ, directory=tmp_path)
+    assert refused.value.hint == "did you mean MENZIL_DSN?"
+    for dsn, more in (("dbname=x", {}), (None, {"MENZIL_DSN": "dbname=x"})):
+        assert choose(dsn, environ=environ | more, directory=tmp_path) == "dbname=x", "another answer comes first"
+
+
+@pytest.mark.parametrize(
+    "name", ["MENZIL_PG_DIR", "MENZIL_SECRET_KEY", "MENZIL_DSN_REPLICA", "MENZIL_DSN2", "DATABASE_URL"]
+)
+def test_variables_of_another_meaning_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert choose(None, environ={name: "x"}, directory=tmp_path) is None
+
+
+@pytest.mark.parametrize(
     ("dsn", "said"),
     [
+        ("postgresql://u:ca@nary@h/shop", "write @ : / # ? and % of a user or password as %40"),
+        ("postgresql+asyncpg://u:ca@nary@h/shop", "write @ : / # ? and % of a user or password as %40"),
+        ("postgresql://u:ca/nary@h:1/shop", "write @ : / # ? and % of a user or password as %40"),
+        ("postgresql://u:ca%nary@h/shop", "write @ : / # ? and % of a user or password as %40"),
         ("postgresql://u:canary@h/shop?sslmod=require", "it has no parameter sslmod, but sslmode"),
         ("postgresql://u:canary@h/shop?schema=public", "it has no parameter schema"),
         ('"postgresql://u:canary@h/shop"', "leave out the quotation marks"),
@@ -119,7 +143,7 @@ def test_a_dsn_that_is_refused_says_why_and_which_answer_it_is_but_not_what_it_h
         choose(None, environ={"MENZIL_DSN": dsn})
     assert said in str(refused.value)
     assert "chosen by the variable MENZIL_DSN" in str(refused.value)
-    assert "canary" not in str(refused.value)
+    assert "nary" not in str(refused.value)
     with pytest.raises(UsageError, match="chosen by the argument dsn"):
         menzil.Menzil(dsn)
     with pytest.raises(UsageError, match=r"chosen by the argument dsn of Worker\(\)"):
@@ -134,9 +158,20 @@ def test_a_dsn_knows_its_answer_in_another_process() -> None:
 
 
 def test_every_server_that_was_tried_is_named() -> None:
-    import psycopg
-
     with pytest.raises(psycopg.OperationalError) as failed:
         psycopg.connect("host=127.0.0.1,127.0.0.1 port=1,2 connect_timeout=5")
     assert "port 1 failed" in unreachable(failed.value).message
     assert "port 2 failed" in unreachable(failed.value).message
+
+
+@pytest.mark.parametrize(
+    ("dsn", "hint"),
+    [
+        ("host=127.0.0.1 port=abc", "a port is a number"),
+        ("service=nowhere", "PGSERVICEFILE"),
+    ],
+)
+def test_what_libpq_refuses_comes_with_a_hint(dsn: str, hint: str) -> None:
+    with pytest.raises(psycopg.Error) as failed:
+        psycopg.connect(dsn)
+    assert hint in (unreachable(failed.value).hint or "")

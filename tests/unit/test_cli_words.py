@@ -148,3 +148,18 @@ def test_the_reference_names_every_command_and_every_option() -> None:
     }
     assert options
     assert {(typed, word) for typed, word in options if not re.search(rf"{word}\b", page)} == set()
+
+
+def test_the_page_about_waiting_explains_every_reason() -> None:
+    root = REFERENCE.parents[2]
+    source = (root / "src/menzil/sql/functions/5_watching/message_why.sql").read_text()
+    (order,) = re.findall(r"v_order constant text\[\] := '\{(.*?)\}'", source, re.DOTALL)
+    reasons = re.findall(r"[a-z_]+", order)
+    assert len(reasons) > 15
+    page = (root / "docs/how-to/find-out-why-a-message-waits.md").read_text()
+    table = page.split("## What the reasons mean")[1].split("\n## ")[0]
+    assert {
+        word
+        for row in table.splitlines()
+        for word in re.findall(r"`([a-z_]+)`", row.split("|")[1] if "|" in row else "")
+    } == set(reasons)

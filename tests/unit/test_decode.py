@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -105,21 +106,21 @@ def test_a_typed_dict_stays_a_dict_and_keeps_keys_it_does_not_know() -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "said"),
     [
-        (Order, {**ORDER, "id": "7"}, "id: expected int, not '7'"),
-        (Order, {**ORDER, "id": True}, "id: expected int, not True"),
+        (Order, {**ORDER, "id": "7"}, "id: expected int, not a text"),
+        (Order, {**ORDER, "id": True}, "id: expected int, not true or false"),
         (Order, {"id": 7}, "lines: is missing"),
         (Order, {**ORDER, "lines": [{"sku": "a"}, {}]}, "lines[1].sku: is missing"),
-        (Order, {**ORDER, "lines": {}}, "lines: expected a list, not {}"),
-        (Order, {**ORDER, "price": "x"}, "price: 'x' is not a decimal number"),
-        (Order, {**ORDER, "at": "soon"}, "at: 'soon' is not the text of a datetime"),
-        (Order, {**ORDER, "kind": "fax"}, "kind: 'fax' is not one of 'web', 'shop'"),
-        (Order, {**ORDER, "colour": "green"}, "colour: 'green' is not one of 'red', 'blue'"),
-        (Order, {**ORDER, "pair": [1]}, "pair: expected a list of 2, not [1]"),
-        (Order, {**ORDER, "parent": {**ORDER, "id": None}}, "parent.id: expected int, not None"),
-        (Order, [], "expected an object, not []"),
+        (Order, {**ORDER, "lines": {}}, "lines: expected a list, not an object"),
+        (Order, {**ORDER, "price": "x"}, "price: is not a decimal number"),
+        (Order, {**ORDER, "at": "soon"}, "at: is not the text of a datetime"),
+        (Order, {**ORDER, "kind": "fax"}, "kind: is not one of 'web', 'shop'"),
+        (Order, {**ORDER, "colour": "green"}, "colour: is not one of 'red', 'blue'"),
+        (Order, {**ORDER, "pair": [1]}, "pair: expected a list of 2, not a list of 1"),
+        (Order, {**ORDER, "parent": {**ORDER, "id": None}}, "parent.id: expected int, not null"),
+        (Order, [], "expected an object, not a list of 0"),
         (Customer, {"addresses": [{}]}, "addresses[0].city: is missing"),
-        (list[int], [1, "2"], "[1]: expected int, not '2'"),
-        (int | str, 1.5, "1.5 fits none of int | str"),
+        (list[int], [1, "2"], "[1]: expected int, not a text"),
+        (int | str, 1.5, "fits none of int | str"),
     ],
 )
 def test_a_payload_that_does_not_fit_says_where(kind: Any, value: Any, said: str) -> None:
@@ -165,6 +166,7 @@ def test_a_model_of_pydantic_is_made() -> None:
     model = pydantic.create_model("Parcel", number=(int, ...), at=(datetime, ...))
     found = decode(model, {"number": 3, "at": "2026-11-17T08:00:00Z"})
     assert (found.number, found.at) == (3, datetime(2026, 11, 17, 8, tzinfo=UTC))
-    with pytest.raises(menzil.InvalidValueError, match="does not fit Parcel"):
-        decode(model, {"number": "three"})
+    with pytest.raises(menzil.InvalidValueError, match="does not fit Parcel: number: Input should be") as refused:
+        decode(model, {"number": "three".upper()})
+    assert "THREE" not in "".join(traceback.format_exception(refused.value))
     assert decode(pydantic.TypeAdapter(list[model]), [{"number": 1, "at": "2026-11-17T08:00:00Z"}])[0].number == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -58,12 +59,15 @@ def test_every_fresh_clone_gets_what_the_project_asks_for(extra: str | None) -> 
 #: Extras that another package of the same extra imports, not menzil itself.
 IMPORTED_BY_OTHERS = {"pandas": "PySpark asks for it before it hands out Arrow batches"}
 
+#: Packages whose module has another name.
+IMPORTED_AS = {"opentelemetry-api": "opentelemetry"}
+
 
 def test_every_extra_has_code_that_imports_it() -> None:
     source = "".join(file.read_text() for file in (ROOT / "src").rglob("*.py"))
     extras = {name: entries for name, entries in PROJECT["optional-dependencies"].items() if name != "dev"}
     names = {Requirement(entry).name for entries in extras.values() for entry in entries} - IMPORTED_BY_OTHERS.keys()
-    modules = {name.replace("-", "_") for name in names}
+    modules = {IMPORTED_AS.get(name, name.replace("-", "_")) for name in names}
     assert {name for name in modules if not re.search(rf"(?:import|from) {name}\b|\"{name}\"", source)} == set()
 
 
@@ -118,6 +122,26 @@ def test_the_wheel_carries_the_engine(tmp_path: Path) -> None:
     assert wanted
     assert wanted | {"menzil/py.typed"} <= carried
     assert [name for name in carried if not name.startswith(("menzil/", "menzil-", "pyspark_menzil/"))] == []
+
+
+def spoken(file: Path) -> str:
+    """What a source file may say to a user: its texts, without comments and docstrings."""
+    if file.suffix == ".sql":
+        return re.sub("--.*", "", file.read_text())
+    tree = ast.parse(file.read_text())
+    first = (node.body[0] for node in ast.walk(tree) if getattr(node, "body", None) and isinstance(node.body, list))
+    docstrings = {id(node.value) for node in first if isinstance(node, ast.Expr)}
+    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return "\n".join(node.value for node in texts if id(node) not in docstrings)
+
+
+def test_no_hint_sends_a_user_to_a_page_that_a_wheel_does_not_carry() -> None:
+    files = [file for file in (ROOT / "src").rglob("*") if file.suffix in (".py", ".sql")]
+    named = {
+        str(file.relative_to(ROOT)): re.findall(r"docs/[\w/.-]+|\w+\.md\b|examples/", spoken(file)) for file in files
+    }
+    assert {file: pages for file, pages in named.items() if pages} == {}
+    assert "docs/reference" in (ROOT / "README.md").read_text(), "a page has moved, and this test looks for nothing"
 
 
 def test_no_source_file_is_longer_than_400_lines() -> None:

@@ -95,6 +95,13 @@ def test_a_payload_that_is_not_json_is_refused_before_anything_is_sent(payload: 
         sending.send("billing", 1, metadata={"a": payload})
 
 
+@pytest.mark.parametrize("payloads", ["abc", b"abc", bytearray(b"abc"), {"order": 1}])
+def test_one_payload_is_not_taken_for_a_batch_of_its_parts(payloads: Any) -> None:
+    with pytest.raises(menzil.InvalidValueError, match="must be a list") as refused:
+        sending.send_batch("billing", payloads)
+    assert refused.value.hint == "use send() for one"
+
+
 def test_a_backslash_before_the_letters_u0000_is_no_nul() -> None:
     assert sending.send("billing", "\\u0000").params[1] == '"\\\\u0000"'
     with pytest.raises(menzil.InvalidValueError):

@@ -128,9 +128,17 @@ def test_a_program_that_is_not_there_is_one_sentence(argument: str, said: str) -
     assert said in result.output
 
 
+@pytest.mark.parametrize("argument", ["./shop/tasks.py:app", "shop/tasks:app", "./shop/tasks.py", ".shop.tasks:app"])
+def test_a_path_to_a_program_is_answered_with_its_module(argument: str) -> None:
+    result = CliRunner().invoke(main, ["worker", argument])
+    assert result.exit_code == 2
+    assert "such as shop.tasks:app" in result.output
+
+
 def test_children_get_the_command_line_of_their_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     line = ["menzil", "worker", "shop:app", "--processes", "2", "--lease", "5", "--name=w", "--once"]
     monkeypatch.setattr(sys, "argv", line)
     common = ["-m", "menzil", "worker", "shop:app", "--lease", "5", "--once"]
-    assert _commands(2, "w") == [[*common, "--name", "w-1"], [*common, "--name", "w-2"]]
-    assert _commands(2, None) == [common, common]
+    assert _commands(2, "w", None) == [[*common, "--name", "w-1"], [*common, "--name", "w-2"]]
+    assert _commands(2, None, None) == [common, common]
+    assert _commands(2, None, 9100) == [[*common, "--metrics-port", "9100"], [*common, "--metrics-port", "9101"]]

@@ -56,7 +56,7 @@ def _by_itself(validate: Callable[[bytes], Any], name: str) -> Callable[[Message
         try:
             return validate(message.payload_json)
         except ValueError as error:
-            raise InvalidValueError(f"The payload does not fit {name}: {error}") from error
+            raise InvalidValueError(f"The payload does not fit {name}: {_told(error)}.") from None
 
     return read
 
@@ -158,7 +158,7 @@ def _of_union(parts: list[_Decode], kind: Any) -> _Decode:
                 first = first or error
         if len(parts) == 2 and type(None) in typing.get_args(kind) and first is not None:
             raise first  # of the one type there is, it says more
-        raise _MisfitError(place, f"{_shown(value)} fits none of {kind}")
+        raise _MisfitError(place, f"fits none of {kind}")
 
     return decode
 
@@ -168,7 +168,7 @@ def _of_choice(kind: Any) -> _Decode:
 
     def decode(value: Any, place: str) -> Any:
         if not any(value == word and type(value) is type(word) for word in words):
-            raise _MisfitError(place, f"{_shown(value)} is not one of {', '.join(map(repr, words))}")
+            raise _MisfitError(place, f"is not one of {', '.join(map(repr, words))}")
         return value
 
     return decode
@@ -238,10 +238,21 @@ def _converted(convert: Callable[[Any], Any], given: type | tuple[type, ...], na
         try:
             return convert(value)
         except (ValueError, InvalidOperation):
-            raise _MisfitError(place, f"{_shown(value)} is not {name}") from None
+            raise _MisfitError(place, f"is not {name}") from None
 
     return decode
 
 
 def _shown(value: Any) -> str:
-    return f"{value!r:.60}"
+    """What kind of value it is. Errors are stored, logged and read by people who may not see payloads."""
+    kinds = {bool: "true or false", int: "a number", float: "a number", str: "a text", dict: "an object"}
+    return "null" if value is None else f"a list of {len(value)}" if type(value) is list else kinds[type(value)]
+
+
+def _told(error: ValueError) -> str:
+    """What a model of pydantic says about the first value that is wrong, without the value itself."""
+    errors: Any = getattr(error, "errors", None)
+    if not callable(errors):
+        return str(error).rstrip(".")
+    first = errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")

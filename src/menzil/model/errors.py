@@ -54,8 +54,8 @@ class MenzilError(Exception):
     def __init__(self, message: str, *, sqlstate: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.sqlstate = sqlstate if sqlstate is not None else self.default_sqlstate
-        self.hint = hint if hint is not None else self.default_hint
+        self.sqlstate: str | None = sqlstate if sqlstate is not None else self.default_sqlstate
+        self.hint: str | None = hint if hint is not None else self.default_hint
 
     def __str__(self) -> str:
         return f"{self.message}\nHint: {self.hint}" if self.hint else self.message
@@ -181,7 +181,7 @@ class PermissionDeniedError(MenzilError):
     """The role of this connection may not do this."""
 
     default_sqlstate = "42501"
-    default_hint = "docs/reference/sql.md#roles says which role may do what"
+    default_hint = "let an administrator grant it menzil_application to send, or menzil_admin to do everything"
 
 
 class SecretError(MenzilError):
@@ -242,6 +242,13 @@ _REFUSALS = (
     (
         r"too many clients|connection slots|too many connections",
         "a worker needs five connections: raise the limit of the role, the database or the server, or use a pooler",
+    ),
+    (r"invalid integer value", "a port is a number"),
+    (r'definition of service "(.+)" not found', "write it into ~/.pg_service.conf or the file of PGSERVICEFILE"),
+    (r"does not support SSL", "turn ssl on at the server, or take sslmode=require out of the DSN or PGSSLMODE"),
+    (
+        r"unrecognized configuration parameter|invalid value for parameter",
+        "it comes from options in the DSN, PGOPTIONS, PGTZ or PGDATESTYLE",
     ),
     (r"session is (?:not )?read-only|is (?:not )?in hot standby", "no server is what target_session_attrs asks for"),
 )  # fmt: skip

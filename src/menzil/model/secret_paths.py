@@ -97,7 +97,7 @@ def check_secret(shown: str, rule: Rule, value: str) -> None:
     if wanted is not None:
         raise InvalidValueError(
             f"In the endpoint config {shown} must be {wanted}.",
-            hint="docs/reference/endpoints.md lists every key with its range.",
+            hint="Change the value, or leave the key out if the endpoint can do without it.",
         )
 
 
