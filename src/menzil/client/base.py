@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -27,6 +27,11 @@ from menzil.ops.connecting import NOT_READ_COMMITTED, AsyncConn, Conn
 from menzil.ops.foreign import AsyncForeign, Foreign
 from menzil.ops.op import Op
 from menzil.ops.run import run, run_async
+from menzil.telemetry.tracing import Tracing, read_tracing, spans
+
+if TYPE_CHECKING:
+    from menzil.telemetry.operation import Where
+    from menzil.telemetry.spans import Spans
 
 T = TypeVar("T")
 
@@ -47,6 +52,7 @@ class _Client:
         loads: Loads = json_loads,
         dumps: Dumps = json_dumps,
         secret_key: str | None = None,
+        tracing: Tracing | bool = True,
     ) -> None:
         """Connect lazily to `dsn`, else to what MENZIL_DSN, menzil.toml or PG* name, else to the embedded PostgreSQL.
 
@@ -57,6 +63,7 @@ class _Client:
         timeout          how many seconds they wait
         loads, dumps     another JSON library, or a richer one
         secret_key       encrypts secrets of endpoints before they leave this process; MENZIL_SECRET_KEY unless given
+        tracing          how calls become spans in a program that has installed an OpenTelemetry SDK; False: not at all
         """
         self._options = PoolOptions(prepare=prepare, max_size=max_connections, timeout=in_seconds("timeout", timeout))
         # What is not a connection string is refused now, not at the first call.
@@ -66,7 +73,12 @@ class _Client:
         self._loads = loads
         self._dumps = dumps
         self._secret_keys = secret_keys(secret_key)
+        self._tracing = read_tracing(tracing)
         self._closed = False
+
+    def _spans(self) -> Spans | None:
+        """What makes the spans of a call; None unless the program traces."""
+        return spans(self._tracing)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -82,6 +94,10 @@ class Client(_Client):
     """The sync half."""
 
     _pool: OwnPool | None = None
+
+    def _where(self, conn: Borrowed | None) -> Where | None:
+        """Which server was asked, as far as a span says so."""
+        return None if conn is not None or self._pool is None else self._pool.where
 
     @property
     def dsn(self) -> str:
@@ -171,6 +187,10 @@ class AsyncClient(_Client):
     """The async half."""
 
     _pool: AsyncOwnPool | None = None
+
+    def _where(self, conn: AsyncBorrowed | None) -> Where | None:
+        """Which server was asked, as far as a span says so."""
+        return None if conn is not None or self._pool is None else self._pool.where
 
     async def dsn(self) -> str:
         """Where this client connects to; starts the embedded PostgreSQL if that is where."""

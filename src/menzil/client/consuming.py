@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from menzil.client.base import AsyncClient, Client
 from menzil.model.durations import Seconds
@@ -12,10 +13,22 @@ from menzil.model.options import Leased
 from menzil.model.outcome import Defer, Fail, LeaseOutcome, Settlement
 from menzil.ops import consuming as ops
 from menzil.ops.borrow import AsyncBorrowed, Borrowed
+from menzil.ops.op import Op
+
+T = TypeVar("T")
 
 
 class Consuming(Client):
     """Messages on their way out. A single call raises when the lease was lost; a batch says so for each of them."""
+
+    def _settle(self, how: str, leases: Sequence[Leased], op: Op[T], conn: Borrowed | None) -> T:
+        spans = self._spans()
+        if spans is None or not leases:
+            return self._run(op, conn)
+        with spans.settle(how, leases) as settling:
+            answer = self._run(op, conn)
+            settling.at(self._where(conn))
+            return answer
 
     def dequeue(
         self,
@@ -33,7 +46,12 @@ class Consuming(Client):
         channels wait for that: commit at once. Messages of one dequeue wait for each other's settles; with `apart` they
         do not, for messages that you settle in transactions of your own that stay open.
         """
-        return self._run(ops.dequeue(limit, lease, channels, worker, apart=apart, loads=self._loads), conn)
+        op = ops.dequeue(limit, lease, channels, worker, apart=apart, loads=self._loads)
+        spans = self._spans()
+        if spans is None:
+            return self._run(op, conn)
+        receiving = spans.receiving()
+        return receiving.received(self._run(op, conn), self._where(conn))
 
     def next(
         self,
@@ -50,15 +68,23 @@ class Consuming(Client):
         For a loop, each time with the batch before; `late` are those of `done` whose lease was lost.
         Beside a busy channel, messages of other channels and priorities may come 100 ms late.
         """
-        return self._run(ops.following(done, limit, lease, channels, worker, loads=self._loads), conn)
+        done = list(done)
+        op = ops.following(done, limit, lease, channels, worker, loads=self._loads)
+        spans = self._spans()
+        if spans is None:
+            return self._run(op, conn)
+        receiving = spans.receiving()
+        messages, late = self._settle("complete", done, op, conn)
+        return receiving.received(messages, self._where(conn)), late
 
     def complete(self, message: Leased, *, conn: Borrowed | None = None) -> None:
         """The work is done: end the message."""
-        self._run(ops.complete(message), conn)
+        self._settle("complete", [message], ops.complete(message), conn)
 
     def complete_many(self, messages: Iterable[Leased], *, conn: Borrowed | None = None) -> list[LeaseOutcome]:
         """End many messages in one statement; one answer for each, in the same order."""
-        return self._run(ops.complete_many(messages), conn)
+        messages = list(messages)
+        return self._settle("complete", messages, ops.complete_many(messages), conn)
 
     def defer(
         self,
@@ -70,11 +96,12 @@ class Consuming(Client):
         conn: Borrowed | None = None,
     ) -> None:
         """Put the message back: due now, after `delay` seconds, or at `until`; costs no retry. `state` is kept."""
-        self._run(ops.defer(message, delay=delay, until=until, state=state), conn)
+        self._settle("defer", [message], ops.defer(message, delay=delay, until=until, state=state), conn)
 
     def defer_many(self, items: Iterable[tuple[Leased, Defer]], *, conn: Borrowed | None = None) -> list[LeaseOutcome]:
         """Put many messages back in one statement; one answer for each, in the same order."""
-        return self._run(ops.defer_many(items), conn)
+        items = list(items)
+        return self._settle("defer", [lease for lease, _ in items], ops.defer_many(items), conn)
 
     def heartbeat(self, message: Leased, lease: Seconds = 30, *, conn: Borrowed | None = None) -> None:
         """Keep the lease for at least `lease` seconds from now; it is never shortened."""
@@ -101,15 +128,25 @@ class Consuming(Client):
         `retry_after` replaces the delay of the policy, `permanent` gives up now, `disable` also disables the endpoint.
         """
         op = ops.fail(message, error, retry_after=retry_after, permanent=permanent, disable=disable)
-        return self._run(op, conn)
+        return self._settle("fail", [message], op, conn)
 
     def fail_many(self, items: Iterable[tuple[Leased, Fail]], *, conn: Borrowed | None = None) -> list[LeaseOutcome]:
         """Fail many messages in one statement; one answer for each, in the same order."""
-        return self._run(ops.fail_many(items), conn)
+        items = list(items)
+        return self._settle("fail", [lease for lease, _ in items], ops.fail_many(items), conn)
 
 
 class AsyncConsuming(AsyncClient):
     """Messages on their way out. A single call raises when the lease was lost; a batch says so for each of them."""
+
+    async def _settle(self, how: str, leases: Sequence[Leased], op: Op[T], conn: AsyncBorrowed | None) -> T:
+        spans = self._spans()
+        if spans is None or not leases:
+            return await self._run(op, conn)
+        with spans.settle(how, leases) as settling:
+            answer = await self._run(op, conn)
+            settling.at(self._where(conn))
+            return answer
 
     async def dequeue(
         self,
@@ -127,7 +164,12 @@ class AsyncConsuming(AsyncClient):
         channels wait for that: commit at once. Messages of one dequeue wait for each other's settles; with `apart` they
         do not, for messages that you settle in transactions of your own that stay open.
         """
-        return await self._run(ops.dequeue(limit, lease, channels, worker, apart=apart, loads=self._loads), conn)
+        op = ops.dequeue(limit, lease, channels, worker, apart=apart, loads=self._loads)
+        spans = self._spans()
+        if spans is None:
+            return await self._run(op, conn)
+        receiving = spans.receiving()
+        return receiving.received(await self._run(op, conn), self._where(conn))
 
     async def next(
         self,
@@ -144,17 +186,25 @@ class AsyncConsuming(AsyncClient):
         For a loop, each time with the batch before; `late` are those of `done` whose lease was lost.
         Beside a busy channel, messages of other channels and priorities may come 100 ms late.
         """
-        return await self._run(ops.following(done, limit, lease, channels, worker, loads=self._loads), conn)
+        done = list(done)
+        op = ops.following(done, limit, lease, channels, worker, loads=self._loads)
+        spans = self._spans()
+        if spans is None:
+            return await self._run(op, conn)
+        receiving = spans.receiving()
+        messages, late = await self._settle("complete", done, op, conn)
+        return receiving.received(messages, self._where(conn)), late
 
     async def complete(self, message: Leased, *, conn: AsyncBorrowed | None = None) -> None:
         """The work is done: end the message."""
-        await self._run(ops.complete(message), conn)
+        await self._settle("complete", [message], ops.complete(message), conn)
 
     async def complete_many(
         self, messages: Iterable[Leased], *, conn: AsyncBorrowed | None = None
     ) -> list[LeaseOutcome]:
         """End many messages in one statement; one answer for each, in the same order."""
-        return await self._run(ops.complete_many(messages), conn)
+        messages = list(messages)
+        return await self._settle("complete", messages, ops.complete_many(messages), conn)
 
     async def defer(
         self,
@@ -166,13 +216,14 @@ class AsyncConsuming(AsyncClient):
         conn: AsyncBorrowed | None = None,
     ) -> None:
         """Put the message back: due now, after `delay` seconds, or at `until`; costs no retry. `state` is kept."""
-        await self._run(ops.defer(message, delay=delay, until=until, state=state), conn)
+        await self._settle("defer", [message], ops.defer(message, delay=delay, until=until, state=state), conn)
 
     async def defer_many(
         self, items: Iterable[tuple[Leased, Defer]], *, conn: AsyncBorrowed | None = None
     ) -> list[LeaseOutcome]:
         """Put many messages back in one statement; one answer for each, in the same order."""
-        return await self._run(ops.defer_many(items), conn)
+        items = list(items)
+        return await self._settle("defer", [lease for lease, _ in items], ops.defer_many(items), conn)
 
     async def heartbeat(self, message: Leased, lease: Seconds = 30, *, conn: AsyncBorrowed | None = None) -> None:
         """Keep the lease for at least `lease` seconds from now; it is never shortened."""
@@ -199,10 +250,11 @@ class AsyncConsuming(AsyncClient):
         `retry_after` replaces the delay of the policy, `permanent` gives up now, `disable` also disables the endpoint.
         """
         op = ops.fail(message, error, retry_after=retry_after, permanent=permanent, disable=disable)
-        return await self._run(op, conn)
+        return await self._settle("fail", [message], op, conn)
 
     async def fail_many(
         self, items: Iterable[tuple[Leased, Fail]], *, conn: AsyncBorrowed | None = None
     ) -> list[LeaseOutcome]:
         """Fail many messages in one statement; one answer for each, in the same order."""
-        return await self._run(ops.fail_many(items), conn)
+        items = list(items)
+        return await self._settle("fail", [lease for lease, _ in items], ops.fail_many(items), conn)

@@ -6,27 +6,42 @@ from datetime import datetime
 
 from menzil.client.base import AsyncClient, Client
 from menzil.ops import history as ops
-from menzil.ops import sweeping
+from menzil.ops import origins, sweeping
 from menzil.ops.borrow import AsyncBorrowed, Borrowed
+from menzil.ops.op import Op
+from menzil.ops.origins import Origins
 from menzil.ops.records import Record
 
 
 class History(Client):
     """What has ended: redrive it, replay it, clean it up."""
 
+    def _once_more(
+        self, how: str, op: Op[int], conn: Borrowed | None, origin: Origins | None = None, channel: str | None = None
+    ) -> int:
+        """Run a redrive or a replay, in a span that links to where the message came from, if it is one message."""
+        spans = self._spans()
+        if spans is None:
+            return self._run(op, conn)
+        found = None
+        if origin is not None and self._run(origin.readable, conn):
+            found = self._run(origin.look, conn)
+        with spans.again(how, channel, found) as sending:
+            return sending.sent(self._run(op, conn), self._where(conn))
+
     def redrive_message(self, dlq_id: int, *, conn: Borrowed | None = None) -> int:
         """Send a dead letter once more, by its id in the list; return the id of the new message."""
-        return self._run(ops.redrive_message(dlq_id), conn)
+        return self._once_more("redrive", ops.redrive_message(dlq_id), conn, origins.of_dead_letter(dlq_id))
 
     def redrive_endpoint(
         self, name: str, *, cause: str | None = None, limit: int | None = None, conn: Borrowed | None = None
     ) -> int:
         """Send the dead letters of an endpoint or channel once more, all or of one cause; return how many."""
-        return self._run(ops.redrive_endpoint(name, cause, limit), conn)
+        return self._once_more("redrive", ops.redrive_endpoint(name, cause, limit), conn, channel=name)
 
     def redrive_all(self, *, conn: Borrowed | None = None) -> int:
         """Send all dead letters once more, but for channels that take no messages; return how many."""
-        return self._run(ops.redrive_all(), conn)
+        return self._once_more("redrive", ops.redrive_all(), conn)
 
     def dlq_summary(self, *, conn: Borrowed | None = None) -> list[Record]:
         """Count dead letters by endpoint."""
@@ -38,7 +53,7 @@ class History(Client):
 
     def replay_message(self, message_id: int, *, conn: Borrowed | None = None) -> int:
         """Send an ended message once more; return the id of the new one."""
-        return self._run(ops.replay_message(message_id), conn)
+        return self._once_more("replay", ops.replay_message(message_id), conn, origins.of_ended(message_id))
 
     def replay_range(
         self,
@@ -53,7 +68,7 @@ class History(Client):
     ) -> int:
         """Send once more what was created in [start, end), `rate` per second; return how many, or would be."""
         op = ops.replay_range(endpoint_id, start, end, status=status, dry_run=dry_run, rate=rate)
-        return self._run(op, conn)
+        return self._run(op, conn) if dry_run else self._once_more("replay", op, conn)
 
     def cleanup_dlq(self, limit: int = 10_000, *, conn: Borrowed | None = None) -> int:
         """Delete dead letters that are older than the setting dlq_retention_days; return how many."""
@@ -77,19 +92,37 @@ class History(Client):
 class AsyncHistory(AsyncClient):
     """What has ended: redrive it, replay it, clean it up."""
 
+    async def _once_more(
+        self,
+        how: str,
+        op: Op[int],
+        conn: AsyncBorrowed | None,
+        origin: Origins | None = None,
+        channel: str | None = None,
+    ) -> int:
+        """Run a redrive or a replay, in a span that links to where the message came from, if it is one message."""
+        spans = self._spans()
+        if spans is None:
+            return await self._run(op, conn)
+        found = None
+        if origin is not None and await self._run(origin.readable, conn):
+            found = await self._run(origin.look, conn)
+        with spans.again(how, channel, found) as sending:
+            return sending.sent(await self._run(op, conn), self._where(conn))
+
     async def redrive_message(self, dlq_id: int, *, conn: AsyncBorrowed | None = None) -> int:
         """Send a dead letter once more, by its id in the list; return the id of the new message."""
-        return await self._run(ops.redrive_message(dlq_id), conn)
+        return await self._once_more("redrive", ops.redrive_message(dlq_id), conn, origins.of_dead_letter(dlq_id))
 
     async def redrive_endpoint(
         self, name: str, *, cause: str | None = None, limit: int | None = None, conn: AsyncBorrowed | None = None
     ) -> int:
         """Send the dead letters of an endpoint or channel once more, all or of one cause; return how many."""
-        return await self._run(ops.redrive_endpoint(name, cause, limit), conn)
+        return await self._once_more("redrive", ops.redrive_endpoint(name, cause, limit), conn, channel=name)
 
     async def redrive_all(self, *, conn: AsyncBorrowed | None = None) -> int:
         """Send all dead letters once more, but for channels that take no messages; return how many."""
-        return await self._run(ops.redrive_all(), conn)
+        return await self._once_more("redrive", ops.redrive_all(), conn)
 
     async def dlq_summary(self, *, conn: AsyncBorrowed | None = None) -> list[Record]:
         """Count dead letters by endpoint."""
@@ -103,7 +136,7 @@ class AsyncHistory(AsyncClient):
 
     async def replay_message(self, message_id: int, *, conn: AsyncBorrowed | None = None) -> int:
         """Send an ended message once more; return the id of the new one."""
-        return await self._run(ops.replay_message(message_id), conn)
+        return await self._once_more("replay", ops.replay_message(message_id), conn, origins.of_ended(message_id))
 
     async def replay_range(
         self,
@@ -118,7 +151,7 @@ class AsyncHistory(AsyncClient):
     ) -> int:
         """Send once more what was created in [start, end), `rate` per second; return how many, or would be."""
         op = ops.replay_range(endpoint_id, start, end, status=status, dry_run=dry_run, rate=rate)
-        return await self._run(op, conn)
+        return await (self._run(op, conn) if dry_run else self._once_more("replay", op, conn))
 
     async def cleanup_dlq(self, limit: int = 10_000, *, conn: AsyncBorrowed | None = None) -> int:
         """Delete dead letters that are older than the setting dlq_retention_days; return how many."""

@@ -13,6 +13,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
@@ -20,6 +21,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTi
 from menzil.model.errors import ConnectionFailedError, UsageError
 from menzil.ops import connecting
 from menzil.ops.connecting import AsyncConn, Conn
+from menzil.ops.dsn import server_of
 from menzil.ops.preparing import Preparing
 
 LOGGER = logging.getLogger("menzil.client")
@@ -70,6 +72,11 @@ class OwnPool:
         self._pid = os.getpid()
         self.read_committed = True
         self.preparing = Preparing(options.prepare, LOGGER.warning)
+
+    @cached_property
+    def where(self) -> tuple[str, int | None] | None:
+        """Host and port of the server."""
+        return server_of(self._dsn)
 
     def take(self) -> Conn:
         """Lend a connection for one call; who takes it gives it back."""
@@ -125,6 +132,11 @@ class AsyncOwnPool:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.read_committed = True
         self.preparing = Preparing(options.prepare, LOGGER.warning)
+
+    @cached_property
+    def where(self) -> tuple[str, int | None] | None:
+        """Host and port of the server."""
+        return server_of(self._dsn)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConn]:

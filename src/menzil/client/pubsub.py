@@ -57,13 +57,23 @@ class PubSub(Client):
 
         Options are those of send, and the same for every copy.
         """
-        return self._run(ops.publish(event_type, payload, dumps=self._dumps, **options), conn)
+        spans = self._spans()
+        if spans is None:
+            return self._run(ops.publish(event_type, payload, dumps=self._dumps, **options), conn)
+        with spans.publish(event_type, options) as publishing:
+            op = ops.publish(event_type, payload, dumps=self._dumps, **publishing.options)
+            return publishing.published(self._run(op, conn), self._where(conn))
 
     def publish_batch(self, events: Iterable[Mapping[str, Any]], *, conn: Borrowed | None = None) -> int:
         """Publish many events, all or none; return how many messages stand for them.
 
         Each is a dict with event_type, payload, and the options of send.
         """
+        spans = self._spans()
+        if spans is not None and (events := list(events)):
+            with spans.publish_batch(events) as publishing:
+                batches = ops.publish_batch(publishing.messages, dumps=self._dumps)
+                return publishing.published(sum(self._run_all(batches, conn)), self._where(conn))
         batches = ops.publish_batch(events, dumps=self._dumps)
         return sum(self._run_all(batches, conn)) if batches else 0
 
@@ -116,12 +126,22 @@ class AsyncPubSub(AsyncClient):
 
         Options are those of send, and the same for every copy.
         """
-        return await self._run(ops.publish(event_type, payload, dumps=self._dumps, **options), conn)
+        spans = self._spans()
+        if spans is None:
+            return await self._run(ops.publish(event_type, payload, dumps=self._dumps, **options), conn)
+        with spans.publish(event_type, options) as publishing:
+            op = ops.publish(event_type, payload, dumps=self._dumps, **publishing.options)
+            return publishing.published(await self._run(op, conn), self._where(conn))
 
     async def publish_batch(self, events: Iterable[Mapping[str, Any]], *, conn: AsyncBorrowed | None = None) -> int:
         """Publish many events, all or none; return how many messages stand for them.
 
         Each is a dict with event_type, payload, and the options of send.
         """
+        spans = self._spans()
+        if spans is not None and (events := list(events)):
+            with spans.publish_batch(events) as publishing:
+                batches = ops.publish_batch(publishing.messages, dumps=self._dumps)
+                return publishing.published(sum(await self._run_all(batches, conn)), self._where(conn))
         batches = ops.publish_batch(events, dumps=self._dumps)
         return sum(await self._run_all(batches, conn)) if batches else 0

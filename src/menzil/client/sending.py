@@ -28,16 +28,28 @@ class Sending(Client):
         or scheduled_at, expires_in (seconds) or expires_at, ordering_key, idempotency_key, correlation_id, headers,
         metadata.
         """
-        return self._run(ops.send(channel, payload, dumps=self._dumps, **options), conn)
+        spans = self._spans()
+        if spans is None:
+            return self._run(ops.send(channel, payload, dumps=self._dumps, **options), conn)
+        with spans.send(channel, payload, options) as sending:
+            op = ops.send(channel, payload, dumps=self._dumps, **sending.options)
+            return sending.sent(self._run(op, conn), self._where(conn))
 
     def send_batch(
         self, channel: str, payloads: Iterable[Any], priority: int = 0, *, conn: Borrowed | None = None
     ) -> list[int]:
         """Send many payloads to one channel in one statement; return their ids in the same order."""
+        if self._spans() is not None and (payloads := list(payloads)):
+            return self.send_many([Send(channel, payload, priority) for payload in payloads], conn=conn)
         return self._run(ops.send_batch(channel, payloads, priority, dumps=self._dumps), conn)
 
     def send_many(self, messages: Iterable[Send | Mapping[str, Any]], *, conn: Borrowed | None = None) -> list[int]:
         """Send many messages with options of their own, all or none; return their ids in the same order."""
+        spans = self._spans()
+        if spans is not None and (messages := list(messages)):
+            with spans.send_many(messages) as sending:
+                answers = self._run_all(ops.send_many(sending.messages, dumps=self._dumps), conn)
+                return sending.sent([id for ids in answers for id in ids], self._where(conn))
         batches = ops.send_many(messages, dumps=self._dumps)
         if not batches:
             return []
@@ -66,18 +78,30 @@ class AsyncSending(AsyncClient):
         or scheduled_at, expires_in (seconds) or expires_at, ordering_key, idempotency_key, correlation_id, headers,
         metadata.
         """
-        return await self._run(ops.send(channel, payload, dumps=self._dumps, **options), conn)
+        spans = self._spans()
+        if spans is None:
+            return await self._run(ops.send(channel, payload, dumps=self._dumps, **options), conn)
+        with spans.send(channel, payload, options) as sending:
+            op = ops.send(channel, payload, dumps=self._dumps, **sending.options)
+            return sending.sent(await self._run(op, conn), self._where(conn))
 
     async def send_batch(
         self, channel: str, payloads: Iterable[Any], priority: int = 0, *, conn: AsyncBorrowed | None = None
     ) -> list[int]:
         """Send many payloads to one channel in one statement; return their ids in the same order."""
+        if self._spans() is not None and (payloads := list(payloads)):
+            return await self.send_many([Send(channel, payload, priority) for payload in payloads], conn=conn)
         return await self._run(ops.send_batch(channel, payloads, priority, dumps=self._dumps), conn)
 
     async def send_many(
         self, messages: Iterable[Send | Mapping[str, Any]], *, conn: AsyncBorrowed | None = None
     ) -> list[int]:
         """Send many messages with options of their own, all or none; return their ids in the same order."""
+        spans = self._spans()
+        if spans is not None and (messages := list(messages)):
+            with spans.send_many(messages) as sending:
+                answers = await self._run_all(ops.send_many(sending.messages, dumps=self._dumps), conn)
+                return sending.sent([id for ids in answers for id in ids], self._where(conn))
         batches = ops.send_many(messages, dumps=self._dumps)
         if not batches:
             return []

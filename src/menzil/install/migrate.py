@@ -1,7 +1,8 @@
 """Bring a database up to date: outstanding migrations, and with the last one functions, views and roles.
 
 A database at work gets all of it in one transaction: code never meets tables that it was not written for. A migration
-that has much to copy brings a function that copies it beforehand, in short transactions, while others work.
+that has much to copy brings a function that copies it beforehand, in short transactions, while others work. New indexes
+of tables that have rows are built afterwards, while others work.
 Safe to run at any time, by several at once, while workers run. Says what it does through `progress`, line by line.
 """
 
@@ -19,7 +20,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from menzil.install import books
+from menzil.install import books, indexes
 from menzil.install.check import check
 from menzil.install.errors import explain
 from menzil.install.state import State, demand_characters, demand_continuable, read, version_of_dump
@@ -40,12 +41,13 @@ class Report:
     to_version: int = 0
     applied: list[str] = field(default_factory=list)
     code_applied: bool = False
+    indexes: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
     def changed(self) -> bool:
-        return bool(self.applied) or self.code_applied
+        return bool(self.applied or self.code_applied or self.indexes)
 
 
 def migrate(
@@ -100,6 +102,8 @@ class _Migrator:
                 self.progress(f"{CODE}: done in the same transaction")
             elif target in (None, self.tree.version) and (reapply or not self._look().runs(self.tree)):
                 self.report.code_applied = self._step(CODE, partial(self._apply_code, reapply=reapply))
+            if self._look().runs(self.tree):
+                self.report.indexes = indexes.build(self.conn, pace=self.pace, progress=self.progress)
             self.report.to_version = self._look().version
         finally:
             self.conn.remove_notice_handler(self._notice)

@@ -1,6 +1,7 @@
 """The same installation as one SQL script, for those who run SQL themselves: printed without connecting anywhere.
 
 A script is one transaction of plain SQL without client commands: any client can run it, and a failure leaves nothing.
+Only new indexes of tables that have rows are left to `menzil migrate`, or to whoever runs the statements it would run.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def _upgrade(tree: Tree, start: int) -> list[str]:
     guard = books.text("guard_upgrade").format(start=start, version=tree.version, known=known or "(0, '')")
     body = [books.text("become_owner"), books.text("books"), guard]
     body += [_outstanding(tree, migration) for migration in tree.migrations if migration.version > start]
-    return body + _code(tree)
+    return [*body, *_code(tree), books.text("left_to_build")]
 
 
 def _outstanding(tree: Tree, migration: Migration) -> str:

@@ -22,6 +22,8 @@ from menzil.model.errors import UsageError
 from menzil.ops.dsn import Dsn
 
 VARIABLE = "MENZIL_DSN"
+#: What other programs call it.
+_MEANT = frozenset(f"MENZIL_{word}" for word in ("DATABASE", "DATABASE_URL", "DB", "DB_URL", "PG_DSN", "URL"))
 FILE = "menzil.toml"
 #: What the file may say.
 KEYS = ("dsn",)
@@ -56,11 +58,22 @@ def choose(
         return given(dsn, argument)
     if environ.get(VARIABLE, "").strip():
         return Dsn(environ[VARIABLE], f"the variable {VARIABLE}")
+    _refuse_misspelled(environ)
     found = _from_file(here() if directory is None else directory)
     if found is not None:
         return found
     named = [name for name in LIBPQ_VARIABLES if environ.get(name)]
     return Dsn("", f"the variable{'s' if len(named) > 1 else ''} {', '.join(named)}") if named else None
+
+
+def _refuse_misspelled(environ: Mapping[str, str]) -> None:
+    """A variable that was meant to name the database would lead to another one, and no error would say so."""
+    for name in environ:
+        meant = name.upper()
+        misspelled = not meant.startswith(VARIABLE) and get_close_matches(meant, (VARIABLE,), 1, 0.85)
+        if name != VARIABLE and (meant == VARIABLE or meant in _MEANT or misspelled):
+            sentence = f"The variable {name} is set, and menzil does not read it."
+            raise UsageError(sentence, hint=f"did you mean {VARIABLE}?")
 
 
 def given(dsn: str | Url, argument: str = "the argument dsn") -> Dsn:

@@ -50,10 +50,11 @@ _PARAMETERS = """
 select split_part(u.setting, '=', 1), d.datname::text, r.rolname::text
   from pg_db_role_setting s cross join unnest(s.setconfig) u(setting)
   left join pg_database d on d.oid = s.setdatabase left join pg_roles r on r.oid = s.setrole
- where u.setting like 'menzil.%%' and (s.setdatabase = 0 or d.datname = current_database())
+ where u.setting like 'menzil.%%' and u.setting !~ '^menzil[.](actor|via)='
+   and (s.setdatabase = 0 or d.datname = current_database())
  order by 1, 2, 3 limit %s::integer"""
 
 
 def server_parameters(limit: int = 10) -> Op[list[Record]]:
-    """Server parameters in the name of menzil, which reads none."""
+    """Server parameters in the name of menzil that menzil does not read."""
     return Op(_PARAMETERS, (values.integer("limit", limit),), records("name database role"))

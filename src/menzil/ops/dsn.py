@@ -7,7 +7,9 @@ one and does not say so.
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TypeVar
 from urllib.parse import parse_qsl, quote
@@ -40,6 +42,7 @@ _UNKNOWN = re.compile(r'invalid (?:URI query parameter|connection option):? "(\w
 _ELSEWHERE = frozenset(
     ["schema", "pgbouncer", "connection_limit", "pool_timeout", "currentSchema", "charset", "timeout"]
 )
+_ESCAPE = "write @ : / # ? and % of a user or password as %40 %3A %2F %23 %3F %25"
 _HINT = 'write it like "postgresql://user@host/database"'
 
 
@@ -63,12 +66,21 @@ def understood(text: str, chosen_by: str | None = None) -> str:
     """Return the connection string in libpq's form, or refuse it. No error repeats it: it may hold a password."""
     found = _plain(text.strip())
     try:
-        conninfo_to_dict(found)
+        said = conninfo_to_dict(found)
+        if _URL.match(found) and _holds_a_piece_of_a_password(said):
+            refusal = UsageError("The DSN has a host or a port that none can be.", hint=_ESCAPE)
+            raise _named(refusal, chosen_by)
     except psycopg.Error as error:
         sentence = f"The DSN is not a connection string PostgreSQL understands{_unknown(error)}."
         refusal = UsageError(sentence, hint=_hint(found))
         raise _named(refusal, chosen_by) from None
     return found
+
+
+def _holds_a_piece_of_a_password(said: Mapping[str, object]) -> bool:
+    """An @ or a / of a password that is not escaped ends the password, and the rest of it is read as the host."""
+    host, port = str(said.get("host") or ""), str(said.get("port") or "")
+    return "@" in host.lstrip("@") or re.fullmatch(r"[\d,\s]*", port) is None
 
 
 def explained(error: E, dsn: str) -> E:
@@ -109,7 +121,7 @@ def _hint(text: str) -> str:
         return "leave out the quotation marks"
     if text.startswith("jdbc:"):
         return 'leave out "jdbc:"'
-    return _HINT
+    return f"{_HINT}; {_ESCAPE}" if "@" in text and _URL.match(text) else _HINT
 
 
 def _plain(text: str) -> str:
@@ -150,3 +162,13 @@ def _host(given: str) -> tuple[str, str]:
     split = re.fullmatch(r"\[?(?P<host>[^\[\]]+?)\]?:(?P<port>\d+)", given)
     plain = given.startswith("/") or (given.count(":") > 1 and not given.startswith("["))
     return (given, "") if split is None or plain else (split["host"], split["port"])
+
+
+def server_of(dsn: str) -> tuple[str, int | None] | None:
+    """Host, or directory of the socket, and port; None where the string names none, or several."""
+    found = conninfo_to_dict(dsn)
+    host = str(found.get("host") or found.get("hostaddr") or os.environ.get("PGHOST") or "")
+    if not host or "," in host:
+        return None
+    port = str(found.get("port") or os.environ.get("PGPORT") or 5432)
+    return host, int(port) if port.isdecimal() else None

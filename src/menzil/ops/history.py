@@ -13,7 +13,8 @@ _SUMMARY = """
 select endpoint_name, failed_count, redriven_count, oldest_failed_at, newest_failed_at from menzil.dlq_summary()"""
 
 _CAUSES = """
-select endpoint_name, error_class, cause, failed_count, oldest_failed_at, newest_failed_at, sample_dlq_id
+select endpoint_name, error_class, cause, failed_count, oldest_failed_at, newest_failed_at, sample_dlq_id,
+  cause_hash
 from menzil.dlq_causes(%s::text, %s::integer)"""
 
 _REDRIVE_ENDPOINT = "select menzil.redrive_endpoint(%s::text, %s::text, %s::integer)"
@@ -53,6 +54,7 @@ def dlq_causes(name: str | None = None, limit: int = 100) -> Op[list[Record]]:
     """menzil.dlq_causes."""
     params = (values.optional_text("endpoint", name), values.integer("limit", limit))
     columns = "endpoint_name error_class cause failed_count oldest_failed_at:time newest_failed_at:time sample_dlq_id"
+    columns += " cause_hash"
     return Op(_CAUSES, params, records(columns))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from menzil.ops import values
 from menzil.ops.looking import CAP, SCAN
 from menzil.ops.op import Op
@@ -35,8 +37,8 @@ select d.id, d.original_message_id, d.endpoint_name, d.protocol, d.status, d.fai
        d.metadata, d.scheduled_at, d.expires_at, d.created_at, d.num_attempts, d.retry_count, d.last_error, d.blocks_key
   from menzil.dlq d where d.id = %s::bigint"""
 _COLUMNS = (
-    "id original_message_id endpoint_name protocol status failed_at:time redriven_at:time redriven_id payload:json "
-    "content priority ordering_key idempotency_key correlation_id:uuid headers:json metadata:json scheduled_at:time "
+    "id original_message_id endpoint_name protocol status failed_at:time redriven_at:time redriven_id payload:exact "
+    "content priority ordering_key idempotency_key correlation_id:uuid headers:exact metadata:exact scheduled_at:time "
     "expires_at:time created_at:time num_attempts retry_count last_error blocks_key"
 )
 
@@ -57,3 +59,55 @@ def old_dead_letters(cap: int = CAP) -> Op[Record]:
     """What menzil.cleanup_dlq would delete, counted up to a cap."""
     read = records("messages failed oldest:time newest:time")
     return Op(_OLD, (values.integer("cap", cap),), lambda rows: read(rows)[0])
+
+
+_OF_CAUSE = """
+select d.id, d.original_message_id, d.endpoint_name, d.status, d.ordering_key, d.num_attempts, d.failed_at,
+       d.redriven_at, d.redriven_id, d.blocks_key, d.last_error
+  from (select * from menzil.dlq where id < %s::bigint order by id desc limit %s::integer) d
+ where d.cause_hash = %s::text and (%s::text is null or d.endpoint_name = %s::text)
+ order by d.id desc limit %s::integer"""
+
+
+def letters_of_cause(
+    cause_hash: str, *, limit: int, endpoint: str | None = None, before: int = 2**63 - 1, scan: int = SCAN
+) -> Op[list[Record]]:
+    """menzil.dlq: the letters of one cause among the newest, newest first."""
+    name = values.optional_text("endpoint", endpoint)
+    params = (
+        values.integer("id", before),
+        values.integer("scan", scan),
+        values.text("cause", cause_hash),
+        name,
+        name,
+        values.integer("limit", limit),
+    )
+    columns = (
+        "id original_message_id endpoint_name status ordering_key num_attempts failed_at:time redriven_at:time "
+        "redriven_id blocks_key last_error"
+    )
+    return Op(_OF_CAUSE, params, records(columns))
+
+
+_LETTER_OF = """
+select d.id, d.endpoint_name, d.status, d.redriven_id, d.ordering_key, d.blocks_key
+  from menzil.dlq d where d.original_message_id = %s::bigint"""
+
+
+def letter_of(message_id: int) -> Op[Record | None]:
+    """menzil.dlq: the dead letter of one message."""
+    columns = "id endpoint_name status redriven_id ordering_key blocks_key"
+    return Op(_LETTER_OF, (values.integer("message id", message_id),), record(columns))
+
+
+_DEATHS = """
+select d.cause_hash, date_bin(make_interval(secs => %s::float8), d.failed_at, %s::timestamptz), count(*)
+  from (select cause_hash, failed_at from menzil.dlq order by id desc limit %s::integer) d
+ where d.failed_at >= %s::timestamptz group by 1, 2"""
+
+
+def deaths(start: datetime, step: float, scan: int = 20_000) -> Op[list[Record]]:
+    """menzil.dlq: how many died of each cause in each step, among the newest letters."""
+    begin = values.time("start", start)
+    params = (values.seconds("step", step), begin, values.integer("scan", scan), begin)
+    return Op(_DEATHS, params, records("cause_hash at:time letters"))

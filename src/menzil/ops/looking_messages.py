@@ -68,31 +68,20 @@ def reach(before: int | None = None, scan: int = SCAN) -> Op[int | None]:
 
 
 _MESSAGE = (
-    "id status channel payload:json content priority ordering_key idempotency_key correlation_id:uuid headers:json "
-    "metadata:json created_at:time scheduled_at:time next_retry_at:time expires_at:time leased_at:time unlock_at:time "
+    "id status channel payload:exact content priority ordering_key idempotency_key correlation_id:uuid headers:exact "
+    "metadata:exact created_at:time scheduled_at:time next_retry_at:time expires_at:time leased_at:time unlock_at:time "
     "ended_at:time num_attempts retry_count worker last_error redrive_of replay_of"
 )
-_LIVE_ONE = """
-select q.id, q.status, q.channel, q.payload, q.content, q.priority, q.ordering_key, q.idempotency_key, q.correlation_id,
-       q.headers, q.metadata, q.created_at, q.scheduled_at, q.next_retry_at, q.expires_at, q.processing_started_at,
-       q.unlock_at, null::timestamptz, q.num_attempts, q.retry_count, q.worker, q.last_error, q.redrive_of, q.replay_of
-  from menzil.queue q where q.id = %s::bigint"""
-_ENDED_ONE = """
-select a.id, a.status, a.channel, a.payload, a.content, a.priority::integer, a.ordering_key, a.idempotency_key,
-       a.correlation_id, a.headers, a.metadata, a.created_at, a.scheduled_at, null::timestamptz, a.expires_at,
-       a.leased_at, null::timestamptz, a.ended_at, a.num_attempts, a.retry_count, a.worker, a.last_error, a.redrive_of,
-       a.replay_of
-  from menzil.archive a where a.id = %s::bigint"""
+_ONE = """
+select m.id, m.status, m.channel, m.payload, m.content, m.priority, m.ordering_key, m.idempotency_key, m.correlation_id,
+       m.headers, m.metadata, m.created_at, m.scheduled_at, m.next_retry_at, m.expires_at, m.leased_at, m.unlock_at,
+       m.ended_at, m.num_attempts, m.retry_count, m.worker, m.last_error, m.redrive_of, m.replay_of, m.state, m.response
+  from menzil._message_in_full m where m.id = %s::bigint"""
 
 
-def live_message(message_id: int) -> Op[Record | None]:
-    """menzil.queue, one message with its body."""
-    return Op(_LIVE_ONE, (values.integer("message id", message_id),), record(_MESSAGE))
-
-
-def ended_message(message_id: int) -> Op[Record | None]:
-    """menzil.archive, one message with its body."""
-    return Op(_ENDED_ONE, (values.integer("message id", message_id),), record(_MESSAGE))
+def message(message_id: int) -> Op[Record | None]:
+    """menzil._message_in_full: one message with its body, live or ended, its state and what it was answered."""
+    return Op(_ONE, (values.integer("message id", message_id),), record(f"{_MESSAGE} state response:exact"))
 
 
 _ATTEMPTS = """
@@ -103,6 +92,6 @@ select t.attempt, t.outcome, t.leased_at, t.ended_at, round(greatest(least(t.dur
 
 def attempts(message_id: int, limit: int = 1000) -> Op[list[Record]]:
     """menzil.attempts of one message, the newest of them, in order."""
-    read = records("attempt outcome leased_at:time ended_at:time duration_ms status_code worker error response:json")
+    read = records("attempt outcome leased_at:time ended_at:time duration_ms status_code worker error response:exact")
     params = (values.integer("message id", message_id), values.integer("limit", limit))
     return Op(_ATTEMPTS, params, lambda rows: read(rows)[::-1])

@@ -47,3 +47,8 @@ def cancel(message_id: int) -> Op[bool]:
 def retry_now(message_id: int) -> Op[bool]:
     """menzil.message_retry_now."""
     return Op("select menzil.message_retry_now(%s::bigint)", (values.integer("message id", message_id),), op.boolean)
+
+
+def erase(message_id: int) -> Op[bool]:
+    """menzil.message_erase."""
+    return Op("select menzil.message_erase(%s::bigint)", (values.integer("message id", message_id),), op.boolean)

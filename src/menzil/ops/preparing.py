@@ -16,18 +16,29 @@ from typing import Any
 
 import psycopg
 
+from menzil.model.said import Said
 from menzil.ops.direct import prepare_no_more
 
 Conn = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 
 #: The server does not know a statement, or knows another one of that name.
 LOST = (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement)
-#: After a migration the answer of a prepared statement may have other columns than when it was prepared.
-_CHANGED = psycopg.errors.FeatureNotSupported
+#: The function of the server that refuses a statement whose answer has other columns than when it was prepared.
+_LOOKS_AT_PLANS = "RevalidateCachedQuery"
+#: asyncpg and SQLAlchemy say it in a class of their own, without the words of the server.
+_OUTDATED = "InvalidCachedStatementError"
 
 TOLD = (
     "The server lost a prepared statement; from now on none is prepared. Is there a PgBouncer before 1.21 in between?"
 )
+
+
+def outdated(error: BaseException) -> bool:
+    """Tell whether a statement was prepared before a table or function in it changed (0A000), in any driver."""
+    if type(error).__name__ == _OUTDATED:
+        return True
+    said = Said.by(error)
+    return said.sqlstate == "0A000" and said.function == _LOOKS_AT_PLANS
 
 
 class Preparing:
@@ -54,7 +65,7 @@ class Preparing:
 
         It is then not prepared on this connection. If it was lost, it is not prepared on any other either.
         """
-        if conn.prepare_threshold is None or not isinstance(error, (*LOST, _CHANGED)):
+        if conn.prepare_threshold is None or not (isinstance(error, LOST) or outdated(error)):
             return False
         if isinstance(error, LOST) and self.on:
             self.on = False

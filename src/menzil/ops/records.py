@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from menzil.model.wire import json_loads, read_json, read_time, read_uuid
+from menzil.model import exact
+from menzil.model.wire import Loads, json_loads, read_json, read_time, read_uuid
 from menzil.ops.op import Rows
 
 Record = dict[str, Any]
 
 
-def _json(raw: bytes) -> Any:
+def _json(raw: bytes, loads: Loads = json_loads) -> Any:
     try:
-        return read_json(raw, json_loads)
+        return read_json(raw, loads)
     except RecursionError:  # jsonb may be nested deeper than Python can parse; a person still wants to see it
         return raw[1:].decode()
 
@@ -22,6 +24,7 @@ def _json(raw: bytes) -> Any:
 _READERS: dict[str, Callable[[bytes], Any]] = {
     "time": read_time,
     "json": _json,
+    "exact": partial(_json, loads=exact.loads),  # of strangers, whose numbers may have more digits than a float
     "uuid": read_uuid,
 }
 

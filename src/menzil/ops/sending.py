@@ -7,7 +7,7 @@ from dataclasses import fields
 from itertools import islice
 from typing import Any, Unpack
 
-from menzil.model.errors import MissingValueError, UsageError
+from menzil.model.errors import InvalidValueError, MissingValueError, UsageError
 from menzil.model.options import Send, SendOptions
 from menzil.model.wire import Dumps, json_dumps
 from menzil.ops import op, values
@@ -96,6 +96,10 @@ def _written(message: Send, dumps: Dumps) -> Written:
 def send_batch(channel: str, payloads: Iterable[Any], priority: int = 0, *, dumps: Dumps = json_dumps) -> Op[list[int]]:
     """menzil.send_batch, or menzil.send_batch_with_priority when there is one."""
     name = values.text("channel", channel)
+    if isinstance(payloads, str | bytes | bytearray | memoryview | Mapping):  # its letters or keys would be sent
+        raise InvalidValueError(
+            f"The payloads must be a list, not {type(payloads).__name__}.", hint="use send() for one"
+        )
     written = values.array([values.payload("payload", json_only(payload), dumps) for payload in payloads])
     if priority == 0:
         return Op(_SEND_BATCH, (name, written), op.integers)

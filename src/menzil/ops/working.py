@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -22,7 +23,8 @@ where outcome <> 'settled'"""
 _HURRY = "select set_config('synchronous_commit', 'off', true)"
 
 _HELLO = "select menzil.worker_hello(%s::text, %s::text, %s::integer, %s::text, %s::text[], %s::integer, %s::text)"
-_HEARTBEAT = "select menzil.worker_heartbeat(%s::text, %s::integer, %s::bigint, %s::bigint, %s::boolean, %s::text)"
+_HEARTBEAT = """
+select menzil.worker_heartbeat(%s::text, %s::integer, %s::bigint, %s::bigint, %s::boolean, %s::text, %s::jsonb)"""
 _CONFIGS = """
 select id, name, protocol, config, updated_at from menzil.delivery_configs(%s::text[], %s::timestamptz[])"""
 
@@ -95,10 +97,19 @@ def hello(
     return Op(_HELLO, (worker, host, str(pid), version, names, str(concurrency), instance), op.nothing)
 
 
-def heartbeat(worker: str, instance: str, *, in_flight: int, delivered: int, failed: int, stopping: bool) -> Op[bool]:
+def heartbeat(
+    worker: str,
+    instance: str,
+    *,
+    in_flight: int,
+    delivered: int,
+    failed: int,
+    stopping: bool,
+    tally: Mapping[str, Any] | None = None,
+) -> Op[bool]:
     """menzil.worker_heartbeat: whether the registry still knows this worker."""
     numbers = (str(in_flight), str(delivered), str(failed), "true" if stopping else "false")
-    return Op(_HEARTBEAT, (worker, *numbers, instance), op.boolean)
+    return Op(_HEARTBEAT, (worker, *numbers, instance, None if tally is None else json.dumps(tally)), op.boolean)
 
 
 def stop(worker: str, instance: str) -> Op[None]:

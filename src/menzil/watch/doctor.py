@@ -41,6 +41,7 @@ LOOKS: dict[str, Look] = {
     "indexes": server.indexes,
     "encoding": server.encoding,
     "parameters": server.parameters,
+    "redaction": server.redaction,
 }
 
 

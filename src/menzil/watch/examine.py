@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import psycopg
 
-from menzil.model.errors import ConnectionFailedError, MenzilError
+from menzil.model.errors import ConnectionFailedError, MenzilError, PermissionDeniedError
 from menzil.watch.finding import Finding, Look, Run
 
 
@@ -20,6 +20,8 @@ def examine(run: Run, looks: Mapping[str, Look]) -> list[Finding]:
             raise
         except (MenzilError, psycopg.Error) as error:
             sentence = error.message if isinstance(error, MenzilError) else str(error).strip().split("\n")[0]
-            repair = "look again as the role that owns the schema menzil, or as a superuser"
+            # A missing right of menzil's own names the role to grant; other looks read catalogs of the server.
+            named = error.hint if isinstance(error, PermissionDeniedError) else None
+            repair = named or "look again as the role that owns the schema menzil, or as a superuser"
             found.append(Finding(check, "unknown", f"Could not look: {sentence}", repair))
     return found

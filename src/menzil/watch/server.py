@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from menzil.ops import doctor
 from menzil.watch.finding import Finding, Run
+from menzil.watch.redaction import redactor
 
 #: Fewer dead rows than this are a moment's work.
 MANY_DEAD_ROWS = 100_000
@@ -50,7 +51,7 @@ def indexes(run: Run) -> list[Finding]:
 
 
 def parameters(run: Run) -> list[Finding]:
-    """Parameters set with ALTER DATABASE or ALTER ROLE: PostgreSQL takes any name with a dot, and menzil reads none."""
+    """Parameters set with ALTER DATABASE or ALTER ROLE: PostgreSQL takes any name with a dot, and menzil reads two."""
     found = []
     for one in run(doctor.server_parameters()):
         name, places = one["name"], [f"{kind} {one[kind]}" for kind in ("role", "database") if one[kind]]
@@ -59,3 +60,16 @@ def parameters(run: Run) -> list[Finding]:
         repair = f"{setting} alter {' in '.join(places) or 'role all'} reset {name};"
         found.append(Finding("parameters", "warning", sentence, repair))
     return found
+
+
+def redaction(run: Run) -> list[Finding]:
+    """Patterns of the setting redact that cannot be read: until they are changed, everything is hidden."""
+    return [
+        Finding(
+            "redaction",
+            "warning",
+            f"The setting redact cannot be read, so everything is hidden: {fault.message}",
+            "menzil settings set redact PATTERNS, or menzil settings set redact default",
+        )
+        for fault in redactor(run).faults
+    ]

@@ -17,14 +17,8 @@ begin
   if to_regclass('menzil.ends_copied') is not null then
     insert into menzil.ends_copied (xid, id) select '0', 0 where not exists (select from menzil.ends_copied);
   end if;
-  if to_regclass('menzil.home') is not null then   -- nothing waits in a schema without rows: it lives here
-    insert into menzil.home (database_oid, database_name, server_major)
-      select d.oid, d.datname, current_setting('server_version_num')::integer / 10000 from pg_database d
-       where d.datname = current_database() and not exists (select from menzil.home);
-    if has_function_privilege('pg_catalog.pg_control_system()', 'execute') then
-      update menzil.home h set system_identifier = c.system_identifier from pg_control_system() c where h.writer is null;
-    end if;
-    update menzil.home h set writer = h.xmin where h.writer is null;
+  if to_regclass('menzil.home') is not null then   -- the code that follows writes down where this database lives
+    insert into menzil.home (database_oid, database_name, server_major) values (0, '', 0) on conflict do nothing;
   end if;
   if to_regprocedure('menzil._tally(boolean)') is not null then
     perform menzil._tally(true);

@@ -1,0 +1,136 @@
+"""Channels as they stand: what holds them, what waits, how fast they go; and whose turn is next."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any
+
+from menzil.model.redact import Redactor
+from menzil.ops import looking, marks, messages, watch, why
+from menzil.watch.finding import Run
+from menzil.watch.redaction import redacted
+from menzil.watch.states import sentence
+
+_HOUR = timedelta(hours=1)
+_MINUTE = timedelta(minutes=1)
+_RATED = 5
+_DAYS = timedelta(days=7)
+
+#: What a worker with handlers registers for when it serves all endpoints, too.
+ENDPOINTS = "(endpoints)"
+
+#: How a list of channels may be sorted, and by what; the last ones are those with the least to do.
+SORTS: dict[str, tuple[str, ...]] = {
+    "name": (),
+    "waiting": ("waiting",),
+    "oldest": ("oldest_s",),
+    "in_flight": ("in_flight",),
+    "rate": ("out_per_minute", "in_per_minute"),
+    "dead": ("dead",),
+}
+
+
+def channels(
+    run: Run, *, after: str = "", limit: int = 100, contains: str = "", sort: str = "name", held: bool = False
+) -> dict[str, Any]:
+    """Return {"channels", "next_after", "as_of"}; `next_after` is None on the last page or in any order but by name.
+
+    Each has the columns of channel_state() and {"state", "oldest_s", "in_per_minute", "out_per_minute",
+    "failure_share", "spark"}.
+    """
+    now = run(looking.now())
+    rows = [row for row in run(why.channel_state()) if contains.casefold() in row["channel"].casefold()]
+    rows = [row for row in rows if not held or row["held_by"]]
+    if sort == "name":
+        rows = sorted((row for row in rows if row["channel"] > after), key=lambda row: str(row["channel"]))
+        shown = _told(run, rows[:limit], now)
+    else:
+        every = _told(run, rows, now)
+        shown = sorted(every, key=lambda row: _order(row, sort))[:limit]
+    more = sort == "name" and len(rows) > limit
+    return {"channels": shown, "next_after": shown[-1]["channel"] if more else None, "as_of": now}
+
+
+def _order(row: dict[str, Any], sort: str) -> tuple[Any, ...]:
+    return (*(-(row[column] or 0) for column in SORTS[sort]), row["channel"])
+
+
+def channel(run: Run, name: str, *, upcoming: int = 20, redactor: Redactor | None = None) -> dict[str, Any]:
+    """Return one channel: its row of channels(), its limits, {"next", "blocked", "served_by", "acts"}."""
+    now = run(looking.now())
+    (row,) = _told(run, run(why.channel_state(name)), now)
+    limits = run(looking.channel(name)) or {}
+    blocked = [redacted(one, redactor) for one in run(looking.blocked_keys(name, 20))]
+    return {
+        **limits,
+        **row,
+        "next": upcoming_messages(run, name, upcoming),
+        "blocked": blocked,
+        "served_by": served_by(run, name, is_endpoint=row["is_endpoint"]),
+        "acts": run(marks.marks(now - _DAYS, now + _MINUTE, entity=name, limit=10)),
+        "as_of": now,
+    }
+
+
+def upcoming_messages(run: Run, name: str, limit: int) -> list[dict[str, Any]]:
+    """What the channel would hand out next, without bodies."""
+    names = ("id", "priority", "ordering_key", "attempt", "created_at", "scheduled_at", "expires_at", "correlation_id")
+    return [{word: getattr(one, word) for word in names} for one in run(messages.peek(name, limit))]
+
+
+def served_by(run: Run, name: str, *, is_endpoint: bool) -> list[dict[str, Any]]:
+    """Workers that are alive and take messages of this channel."""
+    wanted = {name, ENDPOINTS} if is_endpoint else {name}
+    return [
+        asdict(worker)
+        for worker in run(watch.get_worker_status())
+        if worker.status in ("alive", "stopping")
+        and (is_endpoint if worker.channels is None else not wanted.isdisjoint(worker.channels))
+    ]
+
+
+def turns(run: Run, limit: int = 50) -> dict[str, Any]:
+    """Return {"turns", "skipped", "as_of"}: the next leases over all channels, and who is passed over and why."""
+    now = run(looking.now())
+    ahead = run(why.turns(limit))
+    skipped = [
+        {
+            "channel": row["channel"],
+            "held_by": row["held_by"],
+            "waiting": row["waiting"],
+            "until": row["held_until"],
+            "state": sentence(row, now),
+        }
+        for row in run(why.channel_state())
+        if row["held_by"] and row["waiting"]
+    ]
+    return {"turns": ahead, "skipped": skipped, "as_of": now}
+
+
+def _told(run: Run, rows: list[dict[str, Any]], now: datetime) -> list[dict[str, Any]]:
+    """The rows with what the pulse and the clock add to them."""
+    start = (now - _HOUR + _MINUTE).replace(second=0, microsecond=0)
+    history: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in run(marks.minutes([row["channel"] for row in rows], start)) if rows else []:
+        history[row["channel"]].append(row)
+    return [{**row, **_added(row, history[row["channel"]], start, now)} for row in rows]
+
+
+def _added(row: dict[str, Any], minutes: list[dict[str, Any]], start: datetime, now: datetime) -> dict[str, Any]:
+    full = now.replace(second=0, microsecond=0)
+    recent = [one for one in minutes if full - _RATED * _MINUTE <= one["at"] < full]
+    ended, failed = sum(one["completed"] for one in minutes), sum(one["failed_tries"] for one in minutes)
+    spark = [0] * 60
+    for one in minutes:
+        spark[min((one["at"] - start) // _MINUTE, 59)] = one["completed"]
+    oldest = row["oldest_at"]
+    return {
+        "state": sentence(row, now),
+        "oldest_s": None if oldest is None else max((now - oldest).total_seconds(), 0.0),
+        "in_per_minute": round(sum(one["sent"] for one in recent) / _RATED, 2),
+        "out_per_minute": round(sum(one["completed"] for one in recent) / _RATED, 2),
+        "failure_share": round(failed / (ended + failed), 4) if ended + failed else None,
+        "spark": spark,
+    }

@@ -1,0 +1,109 @@
+"""Dead letters by cause: how many, whose, since when, and what was changed just before it began."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime, timedelta
+from typing import Any
+
+from menzil.model.redact import Redactor
+from menzil.ops import history, looking, looking_dlq, marks, watch
+from menzil.watch.finding import Run
+from menzil.watch.redaction import redacted
+
+#: Groups of an endpoint and a cause that a page distinguishes.
+MOST = 1_000
+
+#: How long before the first letter a change may lie to be told.
+NEAR = timedelta(hours=6)
+#: The spark: a day by the half hour.
+SPAN, STEPS = timedelta(hours=24), 48
+
+#: Events that say what became of a message or a circuit, not what somebody changed.
+RESULTS = ("circuit.", "redrive", "replay", "plan.", "message.", "channel.purged")
+
+
+def causes(run: Run, *, endpoint: str | None = None, redactor: Redactor | None = None) -> dict[str, Any]:
+    """Return {"causes", "dead", "as_of"}, the most frequent first.
+
+    Each has {"cause_hash", "cause", "error_class", "failed_count", "endpoints", "first_at", "last_at", "sample_dlq_id",
+    "spark", "changed"}; `changed` is the nearest act or new worker version before the first letter, or None.
+    """
+    now = run(looking.now())
+    found = _grouped(run, endpoint)
+    start = now - SPAN
+    sparks: dict[str, list[int]] = defaultdict(lambda: [0] * STEPS)
+    for row in run(looking_dlq.deaths(start, (SPAN / STEPS).total_seconds())):
+        sparks[row["cause_hash"]][min(int((row["at"] - start) / (SPAN / STEPS)), STEPS - 1)] += row["letters"]
+    told = _changes(run, [one["first_at"] for one in found], now)
+    shown = [
+        {**redacted(one, redactor), "spark": sparks[one["cause_hash"]], "changed": told.get(one["first_at"])}
+        for one in found
+    ]
+    return {"causes": shown, "dead": sum(one["failed_count"] for one in shown), "as_of": now}
+
+
+def cause(
+    run: Run,
+    cause_hash: str,
+    *,
+    endpoint: str | None = None,
+    before: int | None = None,
+    limit: int = 50,
+    redactor: Redactor | None = None,
+) -> dict[str, Any]:
+    """Return the cause as causes() does, or its letters alone where all were redriven; {"letters", "next_before"}."""
+    known = causes(run, endpoint=endpoint, redactor=redactor)
+    one = next((row for row in known["causes"] if row["cause_hash"] == cause_hash), None)
+    place = 2**63 - 1 if before is None else before
+    rows = run(looking_dlq.letters_of_cause(cause_hash, limit=limit + 1, endpoint=endpoint, before=place))
+    shown = [redacted(row, redactor) for row in rows[:limit]]
+    return {
+        **(one or {"cause_hash": cause_hash, "cause": None, "failed_count": 0, "endpoints": []}),
+        "letters": shown,
+        "next_before": shown[-1]["id"] if len(rows) > limit else None,
+        "as_of": known["as_of"],
+    }
+
+
+def _grouped(run: Run, endpoint: str | None) -> list[dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for row in run(history.dlq_causes(endpoint, MOST)):
+        one = found.setdefault(
+            row["cause_hash"],
+            {
+                "cause_hash": row["cause_hash"],
+                "cause": row["cause"],
+                "error_class": row["error_class"],
+                "failed_count": 0,
+                "endpoints": [],
+                "first_at": row["oldest_failed_at"],
+                "last_at": row["newest_failed_at"],
+                "sample_dlq_id": row["sample_dlq_id"],
+            },
+        )
+        one["failed_count"] += row["failed_count"]
+        one["endpoints"].append({"endpoint": row["endpoint_name"], "failed_count": row["failed_count"]})
+        one["first_at"] = min(one["first_at"], row["oldest_failed_at"])
+        one["last_at"] = max(one["last_at"], row["newest_failed_at"])
+    return sorted(found.values(), key=lambda one: (-one["failed_count"], one["cause_hash"]))
+
+
+def _changes(run: Run, begun: list[datetime], now: datetime) -> dict[datetime, dict[str, Any]]:
+    """What was changed last before each of these times."""
+    if not begun:
+        return {}
+    told = run(marks.marks(min(begun) - NEAR, now, limit=marks.MOST))
+    acts = [one for one in told if not one["what"].startswith(RESULTS)]
+    added = {"id": None, "what": "worker.started", "actor": None, "via": None}
+    acts += [
+        {**added, "at": one.started_at, "entity": f"{one.worker}, version {one.version}"}
+        for one in run(watch.get_worker_status())
+    ]
+    found = {}
+    for at in begun:
+        near = [one for one in acts if at - NEAR <= one["at"] <= at]
+        if near:
+            last = max(near, key=lambda one: one["at"])
+            found[at] = {**last, "before_s": (at - last["at"]).total_seconds()}
+    return found

@@ -1,0 +1,131 @@
+"""Endpoints as they fare: health, the circuit over time above its tries, config without secrets, and actual waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from menzil.ops import endpoints as health
+from menzil.ops import history, looking, looking_tries
+from menzil.watch.finding import Run
+
+#: Waits that the table of a retry policy shows.
+MOST_WAITS = 30
+
+#: What an event says about the circuit from then on.
+CIRCUIT = {"circuit.opened": "open", "circuit.half_open": "half_open", "circuit.closed": "closed"}
+#: How the classes of tries are told apart.
+CLASSES = ("2xx", "3xx", "4xx", "5xx", "no answer")
+
+
+def endpoints(run: Run, *, limit: int = 100, after: str = "") -> dict[str, Any]:
+    """Return {"endpoints", "next_after", "as_of"}: each with its health, its address and its dead letters."""
+    now = run(looking.now())
+    found = run(looking.endpoints(limit + 1, after))
+    dead = {row["endpoint_name"]: row["failed_count"] for row in run(history.dlq_summary())}
+    shown = []
+    for row in found[:limit]:
+        (fares,) = run(health.get_endpoint_health(row["name"]))
+        shown.append({**fares, "url": (row["config"] or {}).get("url"), "dead": dead.get(row["name"], 0)})
+    more = len(found) > limit
+    return {"endpoints": shown, "next_after": shown[-1]["endpoint_name"] if more else None, "as_of": now}
+
+
+def endpoint(run: Run, name: str) -> dict[str, Any]:
+    """Return its health, {"config", "retry_policy", "waits", "subscriptions", "happened", "dead", "as_of"}."""
+    now = run(looking.now())
+    row = run(looking.endpoint(name))
+    (fares,) = run(health.get_endpoint_health(name))
+    rules = {one["name"]: one["value"] for one in run(looking.settings())}
+    dead = {one["endpoint_name"]: one["failed_count"] for one in run(history.dlq_summary())}
+    assert row is not None
+    return {
+        **fares,
+        "config": row["config"],
+        "retry_policy": row["retry_policy"],
+        "waits": waits(row["retry_policy"], rules),
+        "subscriptions": run(looking.subscriptions(200, endpoint=name)),
+        "happened": run(looking_tries.happened(name, 200))[:20],
+        "dead": dead.get(name, 0),
+        "as_of": now,
+    }
+
+
+def waits(policy: Mapping[str, Any] | None, rules: Mapping[str, str]) -> dict[str, Any]:
+    """Return {"max_retries", "jitter", "waits": [{"retry", "wait_s", "after_s"}]}: what the policy means in seconds."""
+    said = dict(policy or {})
+    most = int(said.get("max_retries", rules["default_max_retries"]))
+    base = float(said.get("base_delay_seconds", rules["retry_base_delay"]))
+    longest = float(said.get("max_delay_seconds", rules["retry_max_delay"]))
+    step = float(said.get("increment_seconds", rules["retry_increment"]))
+    shape, jitter = said.get("backoff", "exponential"), said.get("jitter", 0)
+    found, after = [], 0.0
+    for number in range(min(most, MOST_WAITS)):
+        wait = {"fixed": base, "linear": base + number * step}.get(shape, base * 2 ** min(number, 40))
+        wait = min(wait, longest)
+        after += wait
+        found.append({"retry": number + 1, "wait_s": wait, "after_s": after})
+    share = 0.5 if jitter is True else 0.0 if jitter is False else float(jitter)
+    return {"max_retries": most, "backoff": shape, "jitter": share, "waits": found}
+
+
+def circuit(run: Run, name: str, *, since: timedelta = timedelta(hours=6), steps: int = 72) -> dict[str, Any]:
+    """Return {"from", "to", "step_s", "bands", "tries", "marks", "p50_ms", "p95_ms", "looked_through"}.
+
+    `bands` are {"from", "to", "state"} with closed, half_open, open, rest, paused or disabled; `tries` has one row for
+    each step with a count for each class of status.
+    """
+    now = run(looking.now())
+    start = now - since
+    (fares,) = run(health.get_endpoint_health(name))
+    events = run(looking_tries.happened(name))[::-1]
+    found = run(looking_tries.tries(name, start))
+    step = since / steps
+    rows: list[dict[str, Any]] = [{"at": start + place * step, **dict.fromkeys(CLASSES, 0)} for place in range(steps)]
+    for one in found:
+        rows[min(int((one["at"] - start) / step), steps - 1)][kind(one)] += 1
+    times = sorted(one["duration_ms"] for one in found if one["duration_ms"] is not None)
+    return {
+        "from": start,
+        "to": now,
+        "step_s": step.total_seconds(),
+        "bands": bands(events, start, now, fares),
+        "tries": rows,
+        "marks": [one for one in events if one["at"] >= start and one["what"] not in CIRCUIT],
+        "p50_ms": _share(times, 0.5),
+        "p95_ms": _share(times, 0.95),
+        "looked_through": looking_tries.WINDOW,
+    }
+
+
+def kind(one: Mapping[str, Any]) -> str:
+    """The class of one try."""
+    code = one["status_code"]
+    if code is not None and 200 <= code < 600:
+        return f"{code // 100}xx"
+    return "2xx" if one["outcome"] == "completed" else "no answer"
+
+
+def bands(
+    events: Sequence[Mapping[str, Any]], start: datetime, now: datetime, fares: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The states of a circuit between two times, from the events that changed it, the oldest first."""
+    turns = [(one["at"], CIRCUIT[one["what"]]) for one in events if one["what"] in CIRCUIT]
+    before = [state for at, state in turns if at <= start]
+    inside = [(at, state) for at, state in turns if start < at <= now]
+    state = before[-1] if before else "closed" if inside else str(fares["circuit_state"])
+    found, begin = [], start
+    for at, after in inside:
+        if after != state:
+            found.append({"from": begin, "to": at, "state": state})
+            begin, state = at, after
+    rest = max(fares["last_failure_at"] or begin, begin)
+    if state == "closed" and fares["waits_until"] is not None and fares["waits_until"] > now > rest:
+        # It asked to be left alone with its last answer; earlier rests leave no event.
+        return [*found, {"from": begin, "to": rest, "state": state}, {"from": rest, "to": now, "state": "rest"}]
+    return [*found, {"from": begin, "to": now, "state": state}]
+
+
+def _share(times: Sequence[float], share: float) -> float | None:
+    return times[min(int(len(times) * share), len(times) - 1)] if times else None

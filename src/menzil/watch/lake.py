@@ -1,0 +1,27 @@
+"""The lake as the database knows it: how far its readers are behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from menzil.ops import lake as archive
+from menzil.ops import looking, looking_feed, runs
+from menzil.watch.finding import Run
+
+
+def consumers(run: Run) -> list[dict[str, Any]]:
+    """Readers of the change feed, with {"lag_s"}: the age of the oldest row that a reader has not had, 0 for none."""
+    now = run(looking.now())
+    return [
+        {**row, "lag_s": max((now - row["behind_since"]).total_seconds(), 0.0) if row["behind_since"] else 0.0}
+        for row in run(looking_feed.consumers())
+    ]
+
+
+def lake(run: Run, *, limit: int = 50) -> dict[str, Any]:
+    """Return {"consumers", "months", "runs"}: readers with their lag, months of the archive, the newest runs.
+
+    A month is in the database, open or closed; one that a run dropped after its export is only in the lake.
+    """
+    months = [{"month": one.starts_at, "open": one.is_open} for one in run(archive.archive_months())]
+    return {"consumers": consumers(run), "months": months, "runs": run(runs.pipeline_runs(limit))}

@@ -1,0 +1,83 @@
+"""What holds a channel, in a few words, and what a change of its limits would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+#: Counts of channel_state() stop here.
+CAP = 10_000
+
+
+def sentence(row: Mapping[str, Any], now: datetime) -> str:
+    """The state of a channel from a row of channel_state(): "paused by ada since 12 min", "full 5/5", "at work"."""
+    since = f" since {span(now - row['held_since'])}" if row["held_since"] is not None else ""
+    by = f" by {row['held_actor']}" if row["held_actor"] else ""
+    until = row["held_until"]
+    left = span(until - now) if until is not None and until > now else None
+    match row["held_by"]:
+        case "paused" | "disabled" as held:
+            return f"{held}{by}{since}"
+        case "released":
+            return f"released{since}, drains"
+        case "circuit":
+            return f"circuit open, probe in {left}" if left else "circuit open, probing"
+        case "rest":
+            return f"rests for {left}" if left else "rests"
+        case "concurrency":
+            return f"full {row['in_flight']}/{row['max_concurrency']}"
+        case "rate":
+            return f"at its rate, next in {left}" if left else "at its rate"
+    if row["waiting"] and not row["workers"]:
+        return "no worker serves it"
+    return "at work" if row["in_flight"] else "waits" if row["waiting"] else "idle"
+
+
+def predict(row: Mapping[str, Any], **new: Any) -> list[str]:
+    """What happens when limits are changed: a sentence for each of max_concurrency, release_count, paused."""
+    told = []
+    if "max_concurrency" in new:
+        told.append(_concurrency(row, new["max_concurrency"]))
+    if new.get("release_count") is not None and row["rate_used"] is not None:
+        over = row["rate_used"] - new["release_count"]
+        if over >= 0:
+            told.append(
+                f"{number(row['rate_used'])} were leased in the window that runs: nothing starts until it has room."
+            )
+        else:
+            told.append(f"{number(-over)} more may start in the window that runs.")
+    if new.get("paused"):
+        told.append(f"{number(row['in_flight'])} in flight will finish; {number(row['waiting'])} stay and wait.")
+    return told
+
+
+def _concurrency(row: Mapping[str, Any], limit: int | None) -> str:
+    flying, old = row["in_flight"], row["max_concurrency"]
+    before = "no limit" if old is None else number(old)
+    if limit is None:
+        return f"{before} → no limit: as many start as workers take."
+    if flying > limit:
+        return (
+            f"{before} → {number(limit)}: {number(flying)} in flight go on, and nothing starts until "
+            f"{number(flying - limit + 1)} of them have finished."
+        )
+    if flying == limit:
+        return (
+            f"{before} → {number(limit)}: {number(flying)} in flight go on, and the next starts when one has finished."
+        )
+    return f"{before} → {number(limit)}: {number(limit - flying)} more may start at once."
+
+
+def number(value: int) -> str:
+    """A count that may have stopped at the cap."""
+    return f"{CAP:,}+" if value > CAP else f"{value:,}"
+
+
+def span(distance: Any) -> str:
+    """A length of time in one unit, as short as a state needs it."""
+    seconds = max(distance.total_seconds(), 0)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size or (unit == "min" and seconds >= 90):
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,60 @@
+"""The tests of watch share one database per file, emptied before each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from menzil import Menzil
+from menzil.embedded import Embedded
+from menzil.ops.op import Op
+from menzil.ops.run import run as run_op
+from tests.conftest import adopt
+from tests.sql.emptying import empty
+
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def watched_db(server: Embedded, _installed: str) -> Iterator[str]:
+    """The DSN of the database that the tests of one file share."""
+    with psycopg.connect(server.dsn, autocommit=True) as conn:
+        conn.execute(f"create database watched template {_installed}")
+        dsn = make_conninfo(server.dsn, dbname="watched")
+        adopt(dsn)
+        yield dsn
+        conn.execute("drop database watched with (force)")
+
+
+class Seat:
+    """Somebody who looks: runs Ops, and counts the statements that it takes."""
+
+    def __init__(self, conn: psycopg.Connection[Any]) -> None:
+        self.conn = conn
+        self.asked: list[str] = []
+
+    def __call__(self, op: Op[T]) -> T:
+        self.asked.append(op.text)
+        return run_op(self.conn, op)
+
+
+@pytest.fixture
+def seat(watched_db: str) -> Iterator[Seat]:
+    """Somebody in front of an empty queue with one channel named work. Who looks writes nothing."""
+    with psycopg.connect(watched_db, autocommit=True) as conn:
+        empty(conn)
+        conn.execute("select menzil._begin_pulse()")  # as every install does
+        conn.execute("select menzil.channel_set('work')")
+    with psycopg.connect(watched_db, autocommit=True, options="-c default_transaction_read_only=on") as conn:
+        yield Seat(conn)
+
+
+@pytest.fixture
+def mq(watched_db: str, seat: Seat) -> Iterator[Menzil]:
+    """A program that uses the same queue."""
+    with Menzil(watched_db) as client:
+        yield client
