@@ -35,10 +35,10 @@ def app(db: str) -> menzil.Worker:
     return menzil.Worker(db, endpoints=False, janitors=False)
 
 
-def url(db: str) -> sqlalchemy.URL:
+def url(db: str, driver: str = "psycopg") -> sqlalchemy.URL:
     parts = conninfo_to_dict(db)
     return sqlalchemy.URL.create(
-        "postgresql+psycopg",
+        f"postgresql+{driver}",
         username=str(parts["user"]),
         password=str(parts["password"]) if "password" in parts else None,
         host=str(parts["host"]),
@@ -48,15 +48,15 @@ def url(db: str) -> sqlalchemy.URL:
 
 
 @pytest.fixture
-def engine(db: str) -> Iterator[sqlalchemy.Engine]:
-    found = sqlalchemy.create_engine(url(db))
+def engine(db: str, request: pytest.FixtureRequest) -> Iterator[sqlalchemy.Engine]:
+    found = sqlalchemy.create_engine(url(db, getattr(request, "param", "psycopg")))
     yield found
     found.dispose()
 
 
 @pytest.fixture
-def async_engine(db: str) -> AsyncEngine:
-    return create_async_engine(url(db), poolclass=NullPool)
+def async_engine(db: str, request: pytest.FixtureRequest) -> AsyncEngine:
+    return create_async_engine(url(db, getattr(request, "param", "psycopg")), poolclass=NullPool)
 
 
 #: Committed by the transaction that wrote the effect.
@@ -93,6 +93,7 @@ def check(crew: Crew, sent: dict[str, int]) -> None:
 BODIES = ["a", "b", "raise", "fail", "defer", "late"]
 
 
+@pytest.mark.parametrize("engine", ["psycopg", "psycopg2"], indirect=True)
 @pytest.mark.usefixtures("effect")
 def test_a_sqlalchemy_session_commits_together_with_its_message(
     crew: Crew, app: menzil.Worker, engine: sqlalchemy.Engine
@@ -109,6 +110,7 @@ def test_a_sqlalchemy_session_commits_together_with_its_message(
     check(crew, sent)
 
 
+@pytest.mark.parametrize("async_engine", ["psycopg", "asyncpg"], indirect=True)
 @pytest.mark.usefixtures("effect")
 def test_an_async_sqlalchemy_session_commits_together_with_its_message(
     crew: Crew, app: menzil.Worker, async_engine: AsyncEngine
@@ -141,6 +143,7 @@ def test_a_handler_that_commits_its_session_itself_is_told_so(
     assert "The handler ended the transaction of its session." in said
 
 
+@pytest.mark.parametrize("engine", ["psycopg", "psycopg2"], indirect=True)
 @pytest.mark.usefixtures("effect")
 def test_a_session_that_meets_another_transaction_runs_again(
     crew: Crew, app: menzil.Worker, engine: sqlalchemy.Engine
@@ -161,10 +164,11 @@ def test_a_session_that_meets_another_transaction_runs_again(
     assert begun == [1, 1]
 
 
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
 def test_sessions_of_another_database_are_refused_with_a_sentence(
-    crew: Crew, app: menzil.Worker, db: str, server: Any
+    crew: Crew, app: menzil.Worker, server: Any, driver: str
 ) -> None:
-    elsewhere = sqlalchemy.create_engine(url(server.dsn), poolclass=NullPool)
+    elsewhere = sqlalchemy.create_engine(url(server.dsn, driver), poolclass=NullPool)
 
     @app.handler("work", transaction=orm.sessionmaker(elsewhere))
     def work(message: menzil.Message, session: orm.Session) -> None:

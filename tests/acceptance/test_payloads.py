@@ -38,4 +38,4 @@ def test_a_handler_gets_the_payload_as_its_model(crew: Crew, db: str, kind: str)
     assert (message.id, message.channel, message.attempt) == (good, "work", 1)
     assert message.created_at is not None
     said = crew.ask("select last_error from menzil.queue where id = %s", bad)
-    assert "The payload does not fit Order: number: expected int, not 'seven'." in said
+    assert "The payload does not fit Order: number: expected int, not a text." in said

@@ -6,6 +6,8 @@ import os
 import signal
 from time import monotonic
 
+import pytest
+
 from tests.acceptance.crew import Crew, until
 
 WAITING = (
@@ -46,6 +48,37 @@ def test_a_second_signal_forces(crew: Crew) -> None:
     worker.send(signal.SIGTERM)
     assert worker.ends() == 0
     assert crew.ask(WAITING, "hold") == 1
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_worker_whose_terminal_is_closed_finishes_and_hands_back(crew: Crew, processes: str) -> None:
+    crew.send("hold", "a")
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # these tests may run under nohup
+    try:
+        worker = crew.start("--grace", "600", "--processes", processes)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    until(lambda: crew.traced(), "the delivery")
+    worker.send(signal.SIGHUP)
+    worker.says("stopping")
+    worker.send(signal.SIGHUP)  # the shell sends one too: it does not force
+    until(lambda: sum("name=SIGHUP" in line for line in worker.lines) == 2)
+    crew.gate.touch()
+    assert worker.ends() == 0
+    assert crew.completed("hold") == 1
+
+
+def test_a_worker_under_nohup_goes_on_when_its_terminal_is_closed(crew: Crew) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does, and a process that is started keeps it
+    try:
+        worker = crew.start()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    worker.says("started")
+    worker.send(signal.SIGHUP)
+    crew.send("quick", "a")
+    until(lambda: crew.completed("quick") == 1)
+    assert worker.stop() == 0
 
 
 def test_a_handler_in_a_thread_that_never_ends_does_not_keep_the_worker(crew: Crew) -> None:

@@ -212,3 +212,16 @@ def test_useless_notifications_wake_a_worker_less_often_than_they_come(crew: Cre
     asked = crew.ask("select sum(calls) from pg_stat_user_functions where funcname = 'message_dequeue'")
     # 20 hints at once, then 40 in a second; each costs two looks. On a slow machine polling adds its own.
     assert asked < 100 + 120 * took
+
+
+def test_messages_of_one_lease_that_end_in_several_ways_are_settled_in_transactions_of_their_own(crew: Crew) -> None:
+    """Two settles in one transaction would lock leases in another order than a heartbeat does: a deadlock."""
+    crew.send("mixed", *(["fail", "defer"] * 50))
+    worker = crew.start("--no-janitors")
+    until(lambda: crew.ask("select count(*) from menzil.attempt") >= 100, "every first attempt")
+    assert worker.stop() == 0
+    assert (
+        crew.ask("select max(n) from (select count(distinct outcome) as n from menzil.attempt group by xmin::text) t")
+        == 1
+    )
+    assert "lost=0" in worker.says("stopped")

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from psycopg.conninfo import conninfo_to_dict
 
 from menzil.ops import connecting
+from menzil.ops.dsn import server_of
 from menzil.ops.preparing import Preparing
 
 Conn = connecting.AsyncConn
@@ -36,6 +37,11 @@ class Address:
         """Return what to connect with besides the DSN; what the DSN says itself stays."""
         name = f"menzil worker ({purpose})"
         return connecting.options(self.dsn, prepare=self.preparing.on, fallback_application_name=name, **_ADDED)
+
+    @property
+    def where(self) -> tuple[str, int | None] | None:
+        """Host and port of the server."""
+        return server_of(self.dsn)
 
     def secrets(self) -> list[str]:
         """Return what no text may hold that leaves the worker: passwords, also as a URL spells them, and the DSN."""

@@ -16,13 +16,13 @@ from menzil.model.durations import Seconds, in_seconds
 from menzil.model.errors import UsageError
 from menzil.model.wire import Loads, json_loads
 from menzil.ops import choosing
+from menzil.telemetry.tracing import Tracing
 from menzil.worker.log import LOGGER
 from menzil.worker.options import BYTES, THREADS, Options
 from menzil.worker.registering import Registering
 from menzil.worker.shift import Shift
+from menzil.worker.signals import stop_signals
 from menzil.worker.tally import Tally
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Worker(Registering):
@@ -47,6 +47,7 @@ class Worker(Registering):
         grace: Seconds = 10.0,
         secret_key: str | None = None,
         loads: Loads = json_loads,
+        tracing: Tracing | bool = True,
     ) -> None:
         """Describe a worker for `dsn`, else for what MENZIL_DSN, menzil.toml or PG* name, else the embedded PostgreSQL.
 
@@ -67,6 +68,7 @@ class Worker(Registering):
         grace        seconds that deliveries under way may take to finish when the worker stops
         secret_key   decrypts secrets of endpoints; MENZIL_SECRET_KEY unless given
         loads        another JSON library
+        tracing      how messages become spans in a program that has installed an OpenTelemetry SDK; False: not at all
         """
         super().__init__()
         # What is not a connection string is refused now, not when it runs.
@@ -88,13 +90,14 @@ class Worker(Registering):
             grace=in_seconds("grace", grace),
             secret_key=secret_key,
             loads=loads,
+            tracing=tracing,
         )
         self._options.check()
         self._shift: Shift | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, *, once: bool = False) -> Tally:
-        """Work until SIGTERM or SIGINT; with `once`, until nothing is due. Blocks, and returns what was done."""
+        """Work until SIGTERM, SIGINT or SIGHUP; with `once`, until nothing is due. Blocks; returns what was done."""
         # What the program has loaded stays: the collector need not look at it again and again. Messages come and go by
         # the thousand without cycles: it need not look as often, either.
         gc.freeze()
@@ -139,7 +142,7 @@ class Worker(Registering):
     async def _run(self, once: bool) -> Tally:
         loop = asyncio.get_running_loop()
         # Only the main thread hears signals.
-        numbers = _SIGNALS if threading.current_thread() is threading.main_thread() else ()
+        numbers = stop_signals() if threading.current_thread() is threading.main_thread() else ()
         for number in numbers:
             loop.add_signal_handler(number, self._signalled, number)
         try:
@@ -150,7 +153,8 @@ class Worker(Registering):
 
     def _signalled(self, number: int) -> None:
         LOGGER.info("signal name=%s", signal.Signals(number).name)
-        self.stop()
+        if number != signal.SIGHUP or not (self._shift and self._shift.stopping):
+            self.stop()
 
 
 def _database(dsn: str | None) -> AbstractContextManager[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 from menzil.model.message import Message
 from menzil.model.outcome import Complete, Fail, Outcome
 from menzil.ops import consuming
 from menzil.ops.op import Op
+from menzil.telemetry.tracing import PROCESSING
 
 
 class UndoError(Exception):
@@ -23,3 +26,12 @@ def ending(message: Message, outcome: Outcome) -> Op[None]:
     if isinstance(outcome, Complete):
         return consuming.complete(message)
     return consuming.defer(message, delay=outcome.seconds, until=outcome.until, state=outcome.state)
+
+
+def settling(message: Message, outcome: Outcome) -> AbstractContextManager[object]:
+    """Make the span of this statement, where deliveries are traced."""
+    process = PROCESSING.get()
+    if process is None:
+        return nullcontext()
+    how = "complete" if isinstance(outcome, Complete) else "defer"
+    return process.core.settle(how, [message], worker=process.worker, contexts=())

@@ -13,6 +13,7 @@ from time import monotonic
 
 from menzil.worker.log import Hide, Log
 from menzil.worker.registry import INSTANCE
+from menzil.worker.signals import stop_signals
 
 #: Environment variable with the pipe that tells a child when its parent is gone.
 LIFELINE = "MENZIL_LIFELINE"
@@ -36,7 +37,7 @@ class Family:
     async def run(self) -> int:
         """Keep the children running until told to stop; the exit code is the worst of theirs."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in stop_signals():
             loop.add_signal_handler(number, self._signalled, number)
         # The end the children read from closes when this process ends, however it ends.
         reading, writing = os.pipe()
@@ -89,7 +90,8 @@ class Family:
 
     def _signalled(self, number: int) -> None:
         self._log.info("signal", name=signal.Signals(number).name)
-        self._stop(signal.SIGTERM)
+        if number != signal.SIGHUP or not self._stopping.is_set():
+            self._stop(signal.SIGTERM)
 
     def _stop(self, number: int) -> None:
         self._stopping.set()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from menzil.model.message import Message
 from menzil.model.outcome import Outcome
+from menzil.telemetry.trace_ids import trace_id_of
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import SpanContext
+
     from menzil.worker.source import Source
 
 
@@ -28,10 +31,12 @@ class Held:
         "message",
         "outcome",
         "source",
+        "span",
         "stopped",
         "taken_at",
         "task",
         "trace",
+        "trace_id",
         "uncertain",
     )
 
@@ -48,7 +53,17 @@ class Held:
         self.lost = False  # the lease is gone: whatever comes out is dropped
         self.outcome: Outcome | None = None
         self.trace: str | None = None  # for the log, of a delivery that raised
+        self.span: SpanContext | None = None  # of its delivery, where deliveries are traced
+        self.trace_id: str | None = None  # for the log, see note_trace
         self.uncertain = False  # its outcome was sent, and the answer never came
+
+    def facts(self) -> dict[str, Any]:
+        """What an event about this message says."""
+        return {"channel": self.channel, "id": self.id, "attempt": self.attempt, "trace_id": self.trace_id}
+
+    def note_trace(self) -> None:
+        """Keep the trace for the log while the message is still here: that of the delivery, or of the sender."""
+        self.trace_id = trace_id_of(self.message) if self.span is None else f"{self.span.trace_id:032x}"
 
     @property
     def ends_at(self) -> float:

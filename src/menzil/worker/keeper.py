@@ -83,6 +83,7 @@ class Keeper:
 
     def lose(self, held: Held, why: str) -> None:
         """Stop a delivery whose lease is not ours any more, or may not be."""
+        held.note_trace()
         held.source.give_up(held)
         self._shift.tally.lost += 1
-        self._shift.log.warning("lease_lost", channel=held.channel, id=held.id, attempt=held.attempt, why=why)
+        self._shift.log.warning("lease_lost", why=why, **held.facts())

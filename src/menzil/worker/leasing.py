@@ -106,12 +106,14 @@ class Leasing:
         elif idle:
             # Before the dequeue: what is sent after it wakes us, what was sent before it is found by it.
             self._due = await shift.lease.run(working.wait())
+        began = monotonic()
         try:
             messages = await self._lease(limit, done)
         except UnknownNameError:
             await self._look_for_channels()
             return 0
         count = len(messages)
+        shift.counts.leased(messages, monotonic() - began)
         if messages:
             messages = source.sift(messages, asked_at)
             try:
@@ -135,7 +137,8 @@ class Leasing:
             return await shift.lease.run(op)
         try:
             both = consuming.following(done, *wish, endpoints=push, leave_out=out, loads=loads)
-            messages, late = await shift.lease.run(both)
+            with shift.settler.traced(done):
+                messages, late = await shift.lease.run(both)
         except BaseException:
             shift.settler.keep(done)
             raise

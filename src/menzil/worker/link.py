@@ -19,7 +19,7 @@ from psycopg.rows import tuple_row
 from menzil.model.errors import READ_ONLY, ConnectionFailedError, MenzilError, read_only, translate
 from menzil.ops.connecting import NOT_READ_COMMITTED
 from menzil.ops.op import Op
-from menzil.ops.preparing import LOST
+from menzil.ops.preparing import LOST, outdated
 from menzil.ops.run import run_async
 from menzil.worker.address import Address, Conn, SyncConn
 from menzil.worker.log import Log
@@ -47,7 +47,7 @@ def _passing(error: MenzilError | psycopg.Error) -> ConnectionFailedError | None
     if error.sqlstate == READ_ONLY:
         refused = read_only()
         return ConnectionFailedError(refused.message, sqlstate=READ_ONLY, hint=refused.hint)
-    if isinstance(error, psycopg.errors.FeatureNotSupported):
+    if outdated(error):
         return ConnectionFailedError(str(error).strip(), sqlstate=error.sqlstate)
     return None
 
@@ -65,6 +65,7 @@ class Link:
         self._used_at = 0.0
         self._rest = SHORTEST
         self._down = False
+        self.reconnects = 0
 
     @property
     def is_busy(self) -> bool:
@@ -158,6 +159,7 @@ class Link:
         self._rest = SHORTEST
         if self._down:
             self._down = False
+            self.reconnects += 1
             self._log.info("connected_again", link=self.purpose)
 
     async def rest(self, longest: float = LONGEST) -> None:

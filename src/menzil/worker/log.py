@@ -1,7 +1,8 @@
 """What a worker says: one line per event, `event key=value …`, through the logger `menzil.worker`.
 
-Passwords of the DSN never appear, and an event that comes in floods is counted instead of repeated. The traceback of a
-failure follows its line, indented.
+Passwords of the DSN never appear, what the setting `redact` names is marked, and an event that comes in floods is
+counted instead of repeated. The traceback of a failure follows its line, indented. A record takes its facts along, so
+that a program may write its lines in another form (telemetry/logs.py).
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import time
 from collections.abc import Iterable
 from textwrap import indent
 
+from menzil.model.redact import Redactor
+from menzil.telemetry.logs import said
+
 LOGGER = logging.getLogger("menzil.worker")
 LOGGER.addHandler(logging.NullHandler())  # a program that embeds a worker decides what is shown
 
@@ -21,15 +25,28 @@ LONGEST = 300
 
 
 class Hide:
-    """Takes secrets out of texts."""
+    """Takes secrets out of texts: those that the worker knows, and with `redact` those that the setting names."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self.redactor = Redactor()
+        self._redacts: str | None = None
         self._secrets = sorted((secret for secret in secrets if secret), key=len, reverse=True)
 
     def __call__(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, "********")
         return text
+
+    def redact(self, text: str) -> str:
+        """Return the text as anybody may see it."""
+        return self.redactor.text(self(text))
+
+    def learn(self, setting: str | None) -> None:
+        """Take the setting `redact`, read again every few seconds; one that cannot be read changes nothing."""
+        if setting != self._redacts:
+            self._redacts = setting
+            found = Redactor.of_setting(setting)
+            self.redactor = self.redactor if found.faults else found
 
 
 class Log:
@@ -62,19 +79,28 @@ class Log:
         since, count = self._seen.get(event, (now, 0))
         if now - since >= 1:
             if count > FLOOD:
-                LOGGER.log(level, "%s more=%d", event, count - FLOOD)
+                more = {"more": count - FLOOD}
+                LOGGER.log(level, "%s more=%d", event, more["more"], extra=said(event, dict(more)))
             since, count = now, 0
         self._seen[event] = (since, count + 1)
         if count < FLOOD:
-            words = [event, *(f"{name}={self._write(value)}" for name, value in facts.items() if value is not None)]
+            known = {name: self._fact(value) for name, value in facts.items() if value is not None}
+            trace = self._hide.redactor.text(trace) if trace else None
+            words = [event, *(f"{name}={_write(value)}" for name, value in known.items())]
             below = f"\n{indent(trace, '    ')}" if trace else ""
-            LOGGER.log(level, "%s%s", " ".join(words), below)
+            LOGGER.log(level, "%s%s", " ".join(words), below, extra=said(event, known, trace))
 
-    def _write(self, value: object) -> str:
-        if isinstance(value, float):
-            return f"{value:.3g}"
-        text = self._hide(str(value))
-        if len(text) > LONGEST:
-            text = text[:LONGEST] + "…"
-        plain = text.isprintable() and text and not any(sign in text for sign in ' "=')
-        return text if plain else json.dumps(text, ensure_ascii=False)
+    def _fact(self, value: object) -> object:
+        """A number as it is, everything else as a text without secrets, and not too long."""
+        if isinstance(value, bool | int | float):
+            return value
+        text = self._hide.redact(str(value))
+        return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+
+
+def _write(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    text = str(value)
+    plain = text.isprintable() and text and not any(sign in text for sign in ' "=')
+    return text if plain else json.dumps(text, ensure_ascii=False)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from menzil.model.errors import UsageError
 from menzil.model.secrets import secret_keys
 from menzil.model.wire import Loads, json_loads
+from menzil.telemetry.serving import Listen
+from menzil.telemetry.tracing import Tracing, read_tracing
 
 #: Seconds of a handler's lease.
 LEASE = 30.0
@@ -47,6 +49,8 @@ class Options:
     grace: float = 10.0
     secret_key: str | None = field(default=None, repr=False)
     loads: Loads = json_loads
+    tracing: Tracing | bool = True
+    metrics: Listen | None = None
 
     def check(self) -> None:
         """Refuse what makes no sense."""
@@ -66,3 +70,4 @@ class Options:
         if self.name is not None and not 1 <= len(self.name) <= 255:
             raise UsageError("The name of a worker has 1 to 255 characters.")
         secret_keys(self.secret_key)
+        read_tracing(self.tracing)

@@ -1,29 +1,24 @@
 """Handlers whose transaction is that of an ORM: a session of SQLAlchemy, or Django's.
 
-The end of the message is one more statement of that transaction. It goes through the ORM itself, so any driver will do
-that the ORM uses for PostgreSQL.
+The end of the message is one more statement of that transaction. It runs like every call of menzil on a connection of
+the caller (ops/borrow.py), so any driver will do that the ORM uses for PostgreSQL.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from typing import Any
 
-import psycopg
-
-from menzil.model.errors import SchemaMissingError, UsageError, translate
+from menzil.model.errors import SchemaMissingError, UsageError
 from menzil.model.message import Message
 from menzil.model.outcome import Outcome
-from menzil.ops.op import Op
+from menzil.ops.borrow import run_on, run_on_async
 from menzil.worker import outcomes
-from menzil.worker.endings import UndoError, ending
+from menzil.worker.endings import UndoError, ending, settling
 from menzil.worker.handler import Handler
 from menzil.worker.source import Settled
-
-_PLACEHOLDER = re.compile(r"%[sb]")
 
 
 def in_session(handler: Handler) -> Callable[[Message], Outcome | Settled]:
@@ -36,10 +31,8 @@ def in_session(handler: Handler) -> Callable[[Message], Outcome | Settled]:
                 outcome = outcomes.read(function(message, session), message.channel)
                 op = ending(message, outcome)
                 _still_open(session)
-                try:
-                    session.execute(*_for_sqlalchemy(op))
-                except Exception as error:
-                    raise _in_our_words(error) from error
+                with _where_menzil_is(), settling(message, outcome):
+                    run_on(session, op)
         except UndoError as undo:
             return undo.outcome
         return Settled(outcome)
@@ -57,10 +50,8 @@ def in_async_session(handler: Handler) -> Callable[[Message], Awaitable[Outcome 
                 outcome = outcomes.read(await function(message, session), message.channel)
                 op = ending(message, outcome)
                 _still_open(session)
-                try:
-                    await session.execute(*_for_sqlalchemy(op))
-                except Exception as error:
-                    raise _in_our_words(error) from error
+                with _where_menzil_is(), settling(message, outcome):
+                    await run_on_async(session, op)
         except UndoError as undo:
             return undo.outcome
         return Settled(outcome)
@@ -80,11 +71,8 @@ def in_django(handler: Handler) -> Callable[[Message], Outcome | Settled]:
             with atomic:
                 outcome = outcomes.read(function(message), message.channel)
                 op = ending(message, outcome)
-                try:
-                    with db.connections[alias].cursor() as cursor:
-                        cursor.execute(op.text.replace("%b", "%s"), op.params)
-                except Exception as error:
-                    raise _in_our_words(error) from error
+                with _where_menzil_is(), settling(message, outcome):
+                    run_on(db.connections[alias], op)
         except UndoError as undo:
             return undo.outcome
         return Settled(outcome)
@@ -114,23 +102,15 @@ def _still_open(session: Any) -> None:
         )
 
 
-def _for_sqlalchemy(op: Op[None]) -> tuple[Any, dict[str, Any]]:
-    """Write the statement of an Op with SQLAlchemy's own placeholders, which it translates for its driver."""
-    names: Iterator[str] = (f":p{number} " for number in range(len(op.params)))
-    text = _PLACEHOLDER.sub(lambda _: next(names), op.text).replace("::", r"\:\:")
-    return import_module("sqlalchemy").text(text), {f"p{number}": value for number, value in enumerate(op.params)}
-
-
-def _in_our_words(error: Exception) -> Exception:
-    for one in causes(error):
-        if isinstance(one, psycopg.Error) and (ours := translate(one)) is not None:
-            if isinstance(ours, SchemaMissingError):
-                return UsageError(
-                    "The transaction of the handler is in a database without menzil.",
-                    hint="transaction= must lead to the database that the worker serves",
-                )
-            return ours
-    return error
+@contextmanager
+def _where_menzil_is() -> Iterator[None]:
+    try:
+        yield
+    except SchemaMissingError as error:
+        raise UsageError(
+            "The transaction of the handler is in a database without menzil.",
+            hint="transaction= must lead to the database that the worker serves",
+        ) from error
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
+from dataclasses import replace
 from pathlib import PurePath
 
 from menzil.model.outcome import Complete, Defer, Fail, Outcome, Response
@@ -53,6 +54,16 @@ def failure(error: BaseException, hide: Hide) -> Fail:
         text = text[:LONGEST] + "…"
     reason = f"{kind}: {text}{_place(error)}" if text else f"{kind}{_place(error)}"
     return Fail(reason, response=_frames(trace.own(error, hide)))
+
+
+def cleaned(outcome: Outcome, hide: Hide) -> Outcome:
+    """The outcome as it is stored: error texts and answers are read by people who may not see payloads."""
+    if isinstance(outcome, Fail):
+        reason, response = hide.redact(outcome.reason), outcome.response
+        return replace(outcome, reason=reason, response=response and hide.redactor.value(response))
+    if isinstance(outcome, Complete) and outcome.response is not None:
+        return replace(outcome, response=hide.redactor.value(outcome.response))
+    return outcome
 
 
 def _frames(text: str) -> Response | None:

@@ -13,6 +13,7 @@ import psycopg
 
 from menzil.model.errors import MenzilError
 from menzil.ops import working
+from menzil.worker.sources import ENDPOINTS
 
 if TYPE_CHECKING:
     from menzil.worker.shift import Shift
@@ -47,7 +48,7 @@ class Registry:
                 concurrency=concurrency,
             )
         )
-        serving = ",".join([*(self._channels or []), *(["(endpoints)"] if _serves_all(shift) else [])])
+        serving = ",".join([ENDPOINTS] if self._channels is None else self._channels)
         shift.log.info("started", worker=shift.name, concurrency=concurrency, serving=serving)
 
     async def work(self) -> None:
@@ -57,7 +58,9 @@ class Registry:
             try:
                 if not await self._beat():
                     await self.hello()
-                self._shift.post.refresh(await self._shift.upkeep.run(working.settings()))
+                settings = await self._shift.upkeep.run(working.settings())
+                self._shift.post.refresh(settings)
+                self._shift.hide.learn(settings.get("redact"))
             except (MenzilError, psycopg.Error) as error:
                 self._shift.log.warning("registry_failed", error=error)
 
@@ -68,7 +71,7 @@ class Registry:
 
     async def _beat(self) -> bool:
         shift, tally = self._shift, self._shift.tally
-        return await shift.upkeep.run(
+        is_known = await shift.upkeep.run(
             working.heartbeat(
                 shift.name,
                 self._instance,
@@ -76,9 +79,9 @@ class Registry:
                 delivered=tally.delivered,
                 failed=tally.failed,
                 stopping=shift.stopping,
+                tally=shift.tries.hand_over(),
             )
         )
-
-
-def _serves_all(shift: Shift) -> bool:
-    return any(source.endpoints for source in shift.sources)
+        if is_known:
+            shift.tries.acknowledged()
+        return is_known

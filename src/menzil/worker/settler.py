@@ -1,4 +1,7 @@
-"""Settles outcomes: all that piled up while the last round was under way, in one transaction.
+"""Settles outcomes: all that piled up while the last round was under way, one transaction for each kind.
+
+A settle locks the leases of its messages in one order, and so does a heartbeat. Two settles in one transaction would
+lock them in another: messages of one lease may end in several ways.
 
 Nobody waits for it. Outcomes that a lost connection kept from being settled are tried again while their lease lasts;
 then they are dropped and counted as lost, and the message is delivered again. An outcome that the database refuses (a
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from operator import attrgetter
 from time import monotonic
@@ -24,7 +28,7 @@ from menzil.model.outcome import Complete, Defer, Fail, LeaseOutcome, Outcome, S
 from menzil.ops import consuming, working
 from menzil.ops.op import Op
 from menzil.worker.held import Held
-from menzil.worker.outcomes import BACK, COMPLETE
+from menzil.worker.outcomes import BACK, COMPLETE, cleaned
 
 if TYPE_CHECKING:
     from menzil.worker.shift import Shift
@@ -37,6 +41,7 @@ _REFUSED = "The database refused to settle this"
 _NO_SUCH_CHARACTER = "22P05"  # in the encoding of the database
 _TOO_LATE = "it ended before its outcome was settled"
 _by_id = attrgetter("id")
+_VERBS: dict[type | None, str] = {Complete: "complete", Defer: "defer", Fail: "fail"}
 
 
 class Settler:
@@ -67,7 +72,7 @@ class Settler:
             held.outcome = COMPLETE
             self._done.append(held)
         else:
-            held.outcome = outcome
+            held.outcome = cleaned(outcome, self._shift.hide)
             self._others.append(held)
         if not self._some.is_set():
             self._some.set()
@@ -98,22 +103,29 @@ class Settler:
             if not self._shift.lease.is_busy and any(source.room.is_set() for source in self._shift.sources):
                 await asyncio.sleep(0)  # a leaser was woken too: it goes first and takes completions along
             for waiting in (self._others, self._done):  # a success takes back failures of the same moment
-                batch = self._take(waiting)
-                if not batch:
-                    continue
-                try:
-                    await self._settle(batch)
-                except (ConnectionFailedError, psycopg.OperationalError):
-                    self.keep(batch)
-                    await self._shift.settle.rest(0.5)
-                else:
-                    self._end_round(batch)
+                groups = _by_kind(self._take(waiting))
+                while groups:
+                    try:
+                        await self._settle(groups[0])
+                    except (ConnectionFailedError, psycopg.OperationalError):
+                        self.keep([held for group in groups for held in group])
+                        await self._shift.settle.rest(0.5)
+                        break
+                    self._end_round(groups.pop(0))
 
     # Completions that a leaser takes along
 
     def take(self) -> list[Held]:
         """Take completions that wait. The caller completes them and says `told`, or `keep` if that failed."""
         return self._take(self._done)
+
+    def traced(self, group: Sequence[Held]) -> AbstractContextManager[object]:
+        """Make a span for the settle inside, of outcomes of one kind, where deliveries are traced."""
+        shift = self._shift
+        if shift.spans is None:
+            return nullcontext()
+        how, contexts = _VERBS[type(group[0].outcome)], [held.span for held in group]
+        return shift.spans.settle(how, group, worker=shift.name, contexts=contexts, where=shift.address.where)
 
     def told(self, done: list[Held], late: list[LeaseOutcome], source: Source) -> None:
         """These were completed, but for those that are late, by a call that leased for `source` afterwards."""
@@ -159,21 +171,21 @@ class Settler:
 
     # One round
 
-    async def _settle(self, batch: list[Held]) -> None:
-        groups = [batch] if batch[0].outcome is COMPLETE else _by_kind(batch)
+    async def _settle(self, group: list[Held]) -> None:
+        """Settle outcomes of one kind."""
         try:
-            ops = [_op(group) for group in groups]
-            if len(groups) == 1 and isinstance(batch[0].outcome, Complete):
-                answers = [await self._shift.settle.run(ops[0])]
-            else:
-                answers = (await self._shift.settle.run_all([working.hurry(), *ops]))[1:]
+            op = _op(group)
+            with self.traced(group):
+                if isinstance(group[0].outcome, Complete):
+                    answers = await self._shift.settle.run(op)
+                else:
+                    _, answers = await self._shift.settle.run_all([working.hurry(), op])
         except (ConnectionFailedError, psycopg.OperationalError):
             raise
         except Exception as error:  # also what cannot be written as JSON
-            await self._settle_apart(batch, error)
+            await self._settle_apart(group, error)
             return
-        for group, answer in zip(groups, answers, strict=True):
-            self._count(group, answer)
+        self._count(group, answers)
 
     async def _settle_apart(self, batch: list[Held], error: Exception) -> None:
         """One of them is refused: find it by halves, and fail it with what the database said."""
@@ -190,7 +202,7 @@ class Settler:
             await self._settle(batch)
             return
         sentence = error.message if isinstance(error, MenzilError) else str(error)
-        self._shift.log.error("settle_refused", channel=held.channel, id=held.id, error=sentence)
+        self._shift.log.error("settle_refused", error=sentence, **held.facts())
         if isinstance(outcome, Fail) and outcome.reason.startswith(_REFUSED):
             self._drop(held, "the database refuses every answer")
             return
@@ -200,7 +212,7 @@ class Settler:
 
     def _drop(self, held: Held, why: str) -> None:
         self._shift.tally.lost += 1
-        self._shift.log.warning("lease_lost", channel=held.channel, id=held.id, attempt=held.attempt, why=why)
+        self._shift.log.warning("lease_lost", why=why, **held.facts())
 
     def _count_done(self, done: Sequence[Held], late: Sequence[LeaseOutcome]) -> None:
         self._shift.tally.delivered += len(done)
@@ -230,15 +242,11 @@ class Settler:
     def _failed(self, held: Held, outcome: Fail, answer: Settlement) -> None:
         self._shift.tally.failed += 1
         self._shift.tally.dead += answer is Settlement.DEAD
-        self._shift.log.warning(
-            "failed",
-            channel=held.channel,
-            id=held.id,
-            attempt=held.attempt,
-            then=answer.value,
-            reason=outcome.reason,
-            trace=held.trace,
-        )
+        log, facts = self._shift.log, held.facts()
+        reason = outcome.reason
+        if outcome.response is not None and "status" in outcome.response:
+            reason = reason.partition(": ")[0]  # the rest is what the receiver said, and it may repeat the payload
+        log.warning("failed", **facts, then=answer.value, reason=reason, trace=held.trace)
 
     def _after(self, sources: set[Source]) -> None:
         """What was settled may have made room here, or made something ready: the next of its ordering key."""
@@ -259,7 +267,9 @@ def _in_ascii(outcome: Outcome | None) -> Outcome | None:
     return None
 
 
-def _by_kind(batch: Sequence[Held]) -> list[list[Held]]:
+def _by_kind(batch: list[Held]) -> list[list[Held]]:
+    if not batch or batch[0].outcome is COMPLETE:  # which wait in a list of their own
+        return [batch] if batch else []
     kinds = ([held for held in batch if isinstance(held.outcome, kind)] for kind in (Fail, Complete, Defer))
     return [group for group in kinds if group]
 

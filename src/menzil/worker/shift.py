@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
@@ -14,6 +14,10 @@ from menzil.model.errors import MenzilError, UsageError
 from menzil.model.secrets import secret_keys
 from menzil.ops import working
 from menzil.ops.preparing import Preparing
+from menzil.telemetry.samples import client
+from menzil.telemetry.serving import Served
+from menzil.telemetry.tracing import read_tracing, spans
+from menzil.telemetry.worker_samples import WorkerCounts, worker_page
 from menzil.worker.address import Address
 from menzil.worker.budget import Budget
 from menzil.worker.handler import Handler
@@ -31,11 +35,14 @@ from menzil.worker.source import Source
 from menzil.worker.sources import Plan, plan
 from menzil.worker.standstill import Standstill
 from menzil.worker.suspects import Suspects
-from menzil.worker.tally import Tally
+from menzil.worker.tally import Tally, Tries
 from menzil.worker.threads import Threads
 from menzil.worker.transaction import Lender
 from menzil.worker.wake import Listener, Wake
 from menzil.worker.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from menzil.telemetry.spans import Spans
 
 #: Seconds for the last outcomes to be settled, and for deliveries to notice that they were stopped.
 LAST_WORDS, NOTICE = 10.0, 1.0
@@ -57,10 +64,13 @@ class Shift:
         self.once = once
         self.handlers = handlers
         self.tally = Tally()
+        self.counts = WorkerCounts(timed=options.metrics is not None)
+        self.tries = Tries()
         self.happened = 0  # counts whatever may have changed what there is to do
         self.stopping = False
         self.broken: BaseException | None = None
         self.sources: list[Source] = []
+        self.spans: Spans | None = None
         self.lease = Link("lease", self.address, self.log)
         self.settle = Link("settle", self.address, self.log)
         self.beat = Link("heartbeat", self.address, self.log)
@@ -92,6 +102,7 @@ class Shift:
         if self._stop.is_set():
             return self.tally
         settings = await self.upkeep.run(working.settings())
+        self.hide.learn(settings.get("redact"))
         self.post = Post(self.lease, self.name, settings, self.log, secret_keys(self.options.secret_key))
         self.budget = Budget(self.options.max_bytes, int(settings["max_payload_size"]))
         await self.hooks.start()
@@ -101,6 +112,7 @@ class Shift:
             await self.hooks.stop(self.log)
 
     async def _work(self, settings: Mapping[str, str]) -> Tally:
+        self.spans = spans(read_tracing(self.options.tracing))  # now, because on_start may have installed the SDK
         what = plan(self, float(settings["stale_recovery_timeout"]))
         self.sources = what.sources
         await self._check_names(what)
@@ -113,6 +125,7 @@ class Shift:
         began = monotonic()
         registry = Registry(self, what.names)
         await registry.hello()
+        page = self._serve_metrics()
         watchdog = Watchdog(self.log)
         watchdog.start()
         try:
@@ -127,6 +140,8 @@ class Shift:
         finally:
             watchdog.stop()
             await self._close(registry)
+            if page is not None:
+                page.close()
         if self.broken is not None:
             raise self.broken
         self.log.info("stopped", worker=self.name, seconds=monotonic() - began, **self.tally.facts())
@@ -137,6 +152,18 @@ class Shift:
         if force or self._stop.is_set():
             self._force.set()
         self._stop.set()
+
+    def _serve_metrics(self) -> Served | None:
+        if self.options.metrics is None:
+            return None
+        client("prometheus_client")  # refused now, not at the first scrape
+        page = Served(self.options.metrics, self._page)
+        self.log.info("metrics", url=page.url)
+        return page
+
+    def _page(self, accept: str | None) -> tuple[str, bytes]:
+        reconnects = sum(link.reconnects for link in (self.lease, self.settle, self.beat, self.upkeep))
+        return worker_page(self.counts, self.tally.settles(), reconnects, accept)
 
     def look_dry(self) -> None:
         """Stop when there is nothing left to do: nothing to lease, nothing under way, nothing to settle."""

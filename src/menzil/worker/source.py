@@ -187,7 +187,7 @@ class Source:
             self._roused += 1
 
     async def _slot(self) -> None:
-        queue, loop, longest = self.queue, asyncio.get_running_loop(), self.lease * 2 / 3
+        queue, loop, longest, spans = self.queue, asyncio.get_running_loop(), self.lease * 2 / 3, self.shift.spans
         task = asyncio.current_task()
         assert task is not None
         while True:
@@ -204,7 +204,12 @@ class Source:
                 held.task = task
                 outcome: Outcome | Settled
                 try:
-                    result = await self.pick(held.channel)(held.message)
+                    if spans is None:
+                        result = await self.pick(held.channel)(held.message)
+                    else:
+                        with spans.process(held.message, self.shift.name) as process:
+                            held.span = process.context
+                            result = process.returned(await self.pick(held.channel)(held.message))
                     outcome = result if type(result) is Settled else outcomes.read(result, held.channel)
                 except asyncio.CancelledError as error:
                     # Unless it was stopped, something inside was cancelled, not this task: a failure like any other.
@@ -237,7 +242,11 @@ class Source:
         if not held.lost:
             self._spent += seconds
             self._done += 1
+            if isinstance(outcome, Fail):
+                held.note_trace()
             self._let_go(held, seconds)
+            if outcome is not outcomes.BACK:
+                self.shift.tries.add(held.channel, seconds)
             if isinstance(outcome, Settled):
                 self.shift.settler.note(held, outcome.outcome)
             else:

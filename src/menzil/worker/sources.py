@@ -26,6 +26,10 @@ class Plan:
     named_endpoints: list[str]
 
 
+#: Stands in the registry of workers for all endpoints, beside the channels of handlers. menzil._serves reads it.
+ENDPOINTS = "(endpoints)"
+
+
 def plan(shift: Shift, endpoint_lease: float) -> Plan:
     """Make the sources this worker was asked for."""
     options = shift.options
@@ -56,8 +60,8 @@ def plan(shift: Shift, endpoint_lease: float) -> Plan:
             )
         )
     all_endpoints = any(source.endpoints for source in sources)
-    names = None if all_endpoints and not handled else sorted(handled | set(named))
-    return Plan(sources, names, named)
+    names = [*sorted(handled | set(named)), *([ENDPOINTS] if all_endpoints else [])]
+    return Plan(sources, None if names == [ENDPOINTS] else names, named)
 
 
 def _shared(shift: Shift, name: str, chosen: dict[Handler, list[str]]) -> Source:

@@ -5,7 +5,8 @@ When it returns, the message is completed (or deferred) in the same transaction;
 that, and everything is rolled back. A failure is rolled back first and settled as always.
 
 The transaction has the isolation level that the role has by default: what the handler writes is the handler's. At
-REPEATABLE READ and SERIALIZABLE the database may say that it met another transaction; then the handler runs again.
+REPEATABLE READ and SERIALIZABLE the database may say that it met another transaction; then the handler runs again. It
+also does after a migration, when the database refuses a statement that was prepared before.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from menzil.model.errors import translate
 from menzil.model.message import Message
 from menzil.model.outcome import Outcome
 from menzil.ops.op import Op
-from menzil.ops.preparing import LOST
+from menzil.ops.preparing import LOST, outdated
 from menzil.worker import outcomes
 from menzil.worker.address import Address, Conn, SyncConn
 from menzil.worker.django import tidily
-from menzil.worker.endings import UndoError, ending
+from menzil.worker.endings import UndoError, ending, settling
 from menzil.worker.handler import Function, Handler
 from menzil.worker.link import hung_up
 from menzil.worker.orm import causes, in_async_session, in_django, in_session, met_another
@@ -37,8 +38,12 @@ AGAIN = 4
 
 
 def _again(error: Exception) -> bool:
-    """Whether the transaction may succeed when it runs again: it met another, or a pooler lost its statements."""
-    return met_another(error) or _lost(error) is not None
+    """Whether the transaction may succeed when it runs again.
+
+    It met another one, a pooler lost its statements, or a statement is older than its tables: drivers forget those when
+    the transaction rolls back.
+    """
+    return met_another(error) or _lost(error) is not None or any(map(outdated, causes(error)))
 
 
 def _lost(error: Exception) -> psycopg.Error | None:
@@ -151,7 +156,9 @@ async def _try(function: Function, lender: Lender, message: Message) -> Outcome 
     try:
         async with conn.transaction():
             outcome = outcomes.read(await function(message, conn), message.channel)
-            await _end(conn, ending(message, outcome))
+            op = ending(message, outcome)
+            with settling(message, outcome):
+                await _end(conn, op)
     except UndoError as undo:
         return undo.outcome
     except Exception as error:
@@ -169,7 +176,9 @@ def _try_sync(function: Function, lender: Lender, message: Message) -> Outcome |
     try:
         with conn.transaction():
             outcome = outcomes.read(function(message, conn), message.channel)
-            _end_sync(conn, ending(message, outcome))
+            op = ending(message, outcome)
+            with settling(message, outcome):
+                _end_sync(conn, op)
     except UndoError as undo:
         return undo.outcome
     except Exception as error:

@@ -102,7 +102,7 @@ def _networks(text: str) -> Iterator[IpNetwork]:
 
 def _refusal(target: Target, address: IpAddress, reason: str) -> str:
     said = f"{address} is {reason}" if target.literal else f"{target.host} resolves to {address}, {reason}"
-    how = "http_allow_internal_urls and http_allowed_networks, as docs/explanation/ssrf.md says"
+    how = "http_allow_internal_urls and http_allowed_networks"
     return f"{said}: deliveries there are not allowed (settings {how})."
 
 

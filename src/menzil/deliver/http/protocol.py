@@ -21,6 +21,7 @@ from menzil.deliver.wire import Answer, Client, WireError
 from menzil.deliver.wire.errors import late
 from menzil.model.message import Message
 from menzil.model.outcome import Complete, Fail, Outcome
+from menzil.telemetry.tracing import PROCESSING
 
 _ROOM = 4096
 _COMPLETE = Complete()
@@ -75,8 +76,7 @@ class Http:
             return Fail(plan, retry=False)
         try:
             if plan.oauth is None:
-                head, body = compose(plan, message)
-                answer = await self._send(client, plan, plan.way, head, body, started)
+                answer = await self._request(client, plan, message, None, started)
             else:
                 answer = await self._with_token(client, plan, plan.oauth, message, started)
         except RefusedError as error:
@@ -101,6 +101,19 @@ class Http:
             correlation_id=_correlation(message),
             capture=capture,
         )
+
+    async def _request(self, client: Client, plan: Plan, message: Message, token: str | None, started: float) -> Answer:
+        """Send the message, in a span of its own where deliveries are traced."""
+        process = PROCESSING.get()
+        if process is None:
+            head, body = compose(plan, message, token)
+            return await self._send(client, plan, plan.way, head, body, started)
+        target = plan.target
+        with process.core.request(plan.method, target.scheme, (target.host, target.port), message.attempt) as request:
+            head, body = compose(plan, message, token, request.headers)
+            answer = await self._send(client, plan, plan.way, head, body, started)
+            request.answered(answer.status)
+            return answer
 
     async def _send(self, client: Client, plan: Plan, way: Way, head: bytes, body: bytes, started: float) -> Answer:
         left = started + plan.seconds - client.loop.time()
@@ -137,8 +150,7 @@ class Http:
                     token = await oauth.token(fetch)
             except TimeoutError:
                 raise late(plan.seconds, "getting a token") from None
-            head, body = compose(plan, message, token)
-            answer = await self._send(client, plan, plan.way, head, body, started)
+            answer = await self._request(client, plan, message, token, started)
             if answer.status != 401 or fresh or (plan.successes and 401 in plan.successes):
                 return answer
             oauth.spent(token)

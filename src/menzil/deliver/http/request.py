@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from menzil.deliver.http.cloudevents import STRUCTURED_TYPE
@@ -18,8 +19,13 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _TRACESTATE = re.compile(r"[\x21-\x7e]([\x20-\x7e]{0,510}[\x21-\x7e])?")
 
 
-def compose(plan: Plan, message: Message, token: str | None = None) -> tuple[bytes, bytes]:
-    """Return head and body of a request. Raises RefusedError for what a message may not ask for."""
+def compose(
+    plan: Plan, message: Message, token: str | None = None, trace: Mapping[str, str] | None = None
+) -> tuple[bytes, bytes]:
+    """Return head and body of a request. Raises RefusedError for what a message may not ask for.
+
+    `trace` are the headers of the span of this request; without them the receiver gets the trace of the message.
+    """
     try:
         metadata, given = message.metadata or {}, message.headers
     except (RecursionError, ValueError):
@@ -39,8 +45,11 @@ def compose(plan: Plan, message: Message, token: str | None = None) -> tuple[byt
         added["webhook-signature"] = signature(plan.keys, wire_id, stamp, body)
     if correlation_id := message.correlation_id:
         added["x-correlation-id"] = str(correlation_id)
-    if metadata and "traceparent" in metadata and "traceparent" not in fixed:
-        added |= _trace(metadata["traceparent"], metadata.get("tracestate"))
+    if "traceparent" not in fixed:
+        if trace:
+            added |= trace
+        elif metadata and "traceparent" in metadata:
+            added |= _trace(metadata["traceparent"], metadata.get("tracestate"))
     if token is not None:
         added["authorization"] = f"Bearer {token}"
     if plan.sigv4:
