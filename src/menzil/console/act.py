@@ -1,0 +1,155 @@
+"""What an act is: fields, a plan that says what would happen, and the Ops that do it. One class per act in acts/.
+
+The steps are the same for all of them (acting.py): form, plan, confirm, one transaction, result. An act writes no
+SQL: the plan shows the text of the very Ops that are run.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from menzil.console.access import Role
+from menzil.model.errors import InvalidValueError, MissingValueError
+from menzil.ops.op import Op
+from menzil.watch.finding import Run
+
+Given = Mapping[str, str]
+
+#: Above so many, the person types the number.
+TYPED_ABOVE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a form. A `hidden` one comes from the page that led here and is shown as a text."""
+
+    name: str
+    label: str
+    kind: Literal["text", "number", "choice", "area", "check", "hidden"] = "text"
+    required: bool = True
+    default: str = ""
+    help: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
+    longest: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A value that would change."""
+
+    name: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would happen. `count` is what a second look compares; the person types it where it is above 1,000."""
+
+    what: str
+    command: str
+    count: int | None = None
+    counted_exactly: bool = True
+    to: Sequence[str] = ()
+    more: Sequence[str] = ()
+    leaves: Sequence[str] = ()
+    changes: Sequence[Change] = ()
+    #: Reasons not to do it that do not forbid it.
+    warnings: Sequence[str] = ()
+    #: The same in other languages: (which, text).
+    also: Sequence[tuple[str, str]] = ()
+
+    @property
+    def must_type(self) -> bool:
+        """Whether the person confirms by typing the number."""
+        return self.count is not None and self.count > TYPED_ABOVE
+
+    def moved(self, before: int | None) -> bool:
+        """Whether the count moved by more than a tenth since it was shown."""
+        if self.count is None or before is None:
+            return self.count is not before
+        return abs(self.count - before) > before / 10
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """The act that takes an act back, with its fields."""
+
+    act: str
+    given: Given
+    label: str = "Undo"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What happened: a sentence, the way back, where to look, and texts that are shown this once and never again."""
+
+    sentence: str
+    undo: Undo | None = None
+    see: Sequence[tuple[str, str]] = ()
+    once: Mapping[str, str] | None = None
+    #: Kind and id of what was acted on, where the function itself leaves no line in the event log.
+    noted: tuple[str, str] | None = None
+
+
+class Act(ABC):
+    """An act. `name` is its place below /acts/; `back` is the path of the page it belongs to."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    verb: ClassVar[str]
+    role: ClassVar[Role] = "operator"
+    danger: ClassVar[bool] = False
+    fields: ClassVar[tuple[Field, ...]] = ()
+    nav: ClassVar[str] = ""
+
+    @abstractmethod
+    def plan(self, run: Run, given: Given) -> Plan:
+        """Say what would happen; refuse what cannot."""
+
+    @abstractmethod
+    def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
+        """The Ops that do it, in order. `run` only reads; it is the one of the plan or of the transaction."""
+
+    @abstractmethod
+    def done(self, answers: Sequence[Any], given: Given) -> Done:
+        """Say what happened, from what the Ops answered."""
+
+    def execute(self, run: Run, given: Given) -> Done:
+        """Do it, in the transaction of `run`."""
+        return self.done([run(op) for op in self.ops(run, given)], given)
+
+    def back(self, given: Given) -> str:
+        """Where the person came from."""
+        del given
+        return self.nav or "/"
+
+    def prefill(self, run: Run, given: Given) -> Given:
+        """What the fields hold before the person writes into them, such as the limits of a channel."""
+        del run, given
+        return {}
+
+    def read(self, form: Given) -> dict[str, str]:
+        """Take the fields out of a form or a query, and refuse what is missing or too long."""
+        found = {}
+        for field in self.fields:
+            value = form.get(field.name, "" if field.kind == "check" else field.default)
+            if field.kind != "area":
+                value = value.strip()
+            if field.required and not value:
+                raise MissingValueError(f"{field.label} is missing.")
+            if len(value) > field.longest:
+                raise InvalidValueError(f"{field.label} is longer than {field.longest:,} characters.")
+            if field.kind == "choice" and value and value not in [word for word, _ in field.choices]:
+                raise InvalidValueError(f"{field.label} has no choice {value!r}.")
+            if field.kind == "number" and value and not value.lstrip("-").replace(".", "", 1).isdecimal():
+                raise InvalidValueError(f"{field.label} is not a number.")
+            found[field.name] = value
+        return found
+
+    def complete(self, query: Given) -> bool:
+        """Whether a link named every field that is needed, so that the plan can be shown at once."""
+        return all(query.get(field.name) for field in self.fields if field.required) and "edit" not in query

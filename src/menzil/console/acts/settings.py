@@ -1,0 +1,64 @@
+"""The act on settings: change one, with its range and its old value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from shlex import quote
+from typing import Any
+
+from menzil.console.act import Act, Change, Done, Field, Given, Plan, Undo
+from menzil.model.errors import UnknownNameError
+from menzil.ops import upkeep
+from menzil.ops.op import Op
+from menzil.watch import settings as watching
+from menzil.watch.finding import Run
+
+
+class Set(Act):
+    """Change a setting for everybody."""
+
+    name, title, verb, role = "setting-set", "Change a setting", "Set it", "admin"
+    fields = (
+        Field("setting", "Setting", "hidden", longest=100),
+        Field("value", "Value", help="The word default sets it back.", longest=5_000),
+    )
+    nav = "/settings"
+
+    def found(self, run: Run, given: Given) -> dict[str, Any]:
+        """The setting, or a refusal."""
+        found = watching.one(run, given["setting"])
+        if found is None:
+            raise UnknownNameError(f"There is no setting named {given['setting']!r}.")
+        return found
+
+    def prefill(self, run: Run, given: Given) -> Given:
+        return {"value": str(self.found(run, given)["value"])}
+
+    def plan(self, run: Run, given: Given) -> Plan:
+        found = self.found(run, given)
+        new = found["default_value"] if given["value"].strip().lower() == "default" else given["value"]
+        return Plan(
+            f"{found['name']} counts for everybody from the next transaction on.",
+            f"menzil settings set {quote(found['name'])} {quote(given['value'])}",
+            changes=[Change(found["name"], str(found["value"]), str(new))],
+            more=[str(found["description"]), f"It may be: {found['range']}." if found["range"] else ""],
+            warnings=["It has this value already."] if new == found["value"] else [],
+        )
+
+    def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
+        del run
+        return [upkeep.set_setting(given["setting"], given["value"])]
+
+    def execute(self, run: Run, given: Given) -> Done:
+        old = str(self.found(run, given)["value"])
+        for op in self.ops(run, given):
+            run(op)
+        now = self.found(run, given)["value"]
+        undo = Undo(self.name, {"setting": given["setting"], "value": old}, f"Back to {old}") if old else None
+        return Done(f"{given['setting']} is now {now}.", undo)
+
+    def done(self, answers: Sequence[Any], given: Given) -> Done:
+        raise NotImplementedError
+
+
+ACTS = (Set(),)

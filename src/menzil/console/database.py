@@ -1,0 +1,142 @@
+"""The database as the console sees it: four connections to read with, two to act with, and a bound on everything.
+
+The functions of watch/ are plain ones, so they run in threads, as many as there are connections. Every read has a
+read-only transaction of its own whose limits end with it: a pooler in transaction mode may stand between.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import TypeVar
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from menzil.client.pool import OwnPool, PoolOptions
+from menzil.model.errors import MenzilError
+from menzil.ops import acting, seat
+from menzil.ops.connecting import Conn
+from menzil.ops.dsn import Dsn, understood
+from menzil.ops.op import Op
+from menzil.ops.run import run
+from menzil.watch.finding import Run
+
+T = TypeVar("T")
+
+READERS, ACTORS = 4, 2
+
+#: Seconds for one statement, for one lock, for an open transaction that says nothing, and for a whole page.
+STATEMENT, LOCK, IDLE, PAGE = 3.0, 0.1, 5.0, 3.4
+
+#: An act may wait longer for a lock: a channel is locked for as long as a dequeue is at it.
+ACT_STATEMENT, ACT_LOCK = 10.0, 2.0
+
+
+class TooLateError(MenzilError):
+    """The time of a page was over before a part of it was asked for."""
+
+
+class _Reading:
+    """Runs Ops in read-only transactions until the time of the page is over.
+
+    A refusal ends its transaction, and the next Op begins another one: a part may ask for something else then.
+    """
+
+    def __init__(self, conn: Conn, deadline: float) -> None:
+        self._conn = conn
+        self._deadline = deadline
+        self._open: ExitStack | None = None
+
+    def __call__(self, op: Op[T]) -> T:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TooLateError(f"This part was not ready after {PAGE:g} seconds and was left out.")
+        try:
+            if self._open is None:
+                self._open = ExitStack()
+                self._open.enter_context(self._conn.transaction())
+                run(self._conn, seat.limits(min(STATEMENT, left), LOCK, IDLE), own=True)
+            return run(self._conn, op, own=True)
+        except BaseException as error:
+            self.end(error)
+            raise
+
+    def end(self, error: BaseException | None = None) -> None:
+        """End the transaction."""
+        stack, self._open = self._open, None
+        if stack is not None:
+            stack.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
+
+
+class _Acting:
+    """Runs Ops in the transaction of an act; a refusal ends the act."""
+
+    def __init__(self, conn: Conn) -> None:
+        self._conn = conn
+
+    def __call__(self, op: Op[T]) -> T:
+        return run(self._conn, op, own=True)
+
+
+class Database:
+    """Opened at the first read. `acts` names the database again, as a role that may act."""
+
+    def __init__(self, dsn: str, acts: str | None = None) -> None:
+        options = PoolOptions(prepare=False, max_size=READERS, timeout=STATEMENT)
+        self._reads = OwnPool(named(dsn), options)
+        self._acts = OwnPool(named(acts or dsn), PoolOptions(prepare=False, max_size=ACTORS, timeout=STATEMENT))
+        self._readers = ThreadPoolExecutor(READERS, "menzil-console-read")
+        self._actors = ThreadPoolExecutor(ACTORS, "menzil-console-act")
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Let a thread of the readers do this; it calls read()."""
+        return self._readers.submit(work)
+
+    def submit_act(self, work: Callable[[], T]) -> Future[T]:
+        """Let a thread of the actors do this; it calls act()."""
+        return self._actors.submit(work)
+
+    def read(self, ask: Callable[[Run], T], deadline: float) -> T:
+        """Ask in a read-only transaction; in a thread."""
+        if time.monotonic() > deadline:
+            raise TooLateError(f"This part was not ready after {PAGE:g} seconds and was left out.")
+        conn = self._reads.take()
+        try:
+            conn.read_only = True
+            reading = _Reading(conn, deadline)
+            try:
+                return ask(reading)
+            finally:
+                reading.end()
+        finally:
+            self._reads.give_back(conn)
+
+    def act(self, actor: str, change: Callable[[Run], T]) -> T:
+        """Change something in one transaction that says who does it; in a thread."""
+        conn = self._acts.take()
+        try:
+            conn.read_only = False
+            with conn.transaction():
+                run(conn, seat.limits(ACT_STATEMENT, ACT_LOCK, IDLE), own=True)
+                run(conn, acting.act_as(actor, "console"), own=True)
+                return change(_Acting(conn))
+        finally:
+            self._acts.give_back(conn)
+
+    def close(self) -> None:
+        """Close every connection; what is under way ends first, within its limits."""
+        for threads in (self._readers, self._actors):
+            threads.shutdown(wait=True, cancel_futures=True)
+        self._reads.close()
+        self._acts.close()
+
+
+def named(dsn: str) -> str:
+    """The DSN with the name that the server shows, and a patience that fits a page."""
+    plain = understood(dsn)
+    given = conninfo_to_dict(plain)
+    added = {} if given.get("connect_timeout") else {"connect_timeout": "3"}
+    made = make_conninfo(plain, application_name="menzil-console", **added)
+    return Dsn(made, dsn.chosen_by) if isinstance(dsn, Dsn) else made

@@ -1,0 +1,162 @@
+"""What all handlers share: the database, the door, and how a page is put into its frame."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.types import Scope
+
+from menzil.console.access import Access, Payloads
+from menzil.console.acts import all_acts
+from menzil.console.database import Database
+from menzil.console.door import Door, Visit
+from menzil.console.nav import places
+from menzil.console.render import render
+from menzil.console.rules import Rules, read_rules
+from menzil.console.shared import Shared
+from menzil.console.signing import Signer
+from menzil.console.texts import slug
+from menzil.model.redact import Redactor
+
+T = TypeVar("T")
+
+THEMES = ("light", "dark")
+THEME_COOKIE = "menzil-theme"
+
+#: Seconds for which the settings `redact` and `console_payloads` are believed.
+RULES_FOR = 10.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """How this console was set up."""
+
+    read_only: bool = False
+    payloads: Payloads | None = None
+    metrics_token: str | None = None
+    metrics_open: bool = False
+    trace_url: str | None = None
+    lake: str | None = None
+
+
+class Desk:
+    """One console."""
+
+    def __init__(self, database: Database, door: Door, signer: Signer, options: Options, paths: set[str]) -> None:
+        self.database, self.door, self.signer, self.options = database, door, signer, options
+        self.shared = Shared()
+        self.nav = places(paths)
+        self._rules: tuple[float, Rules] | None = None
+
+    async def ask(self, key: tuple[Any, ...], work: Callable[[], T], timeout: float) -> T:
+        """An answer that all share, from a thread of the readers; TimeoutError when it takes longer."""
+        future: Future[T] = self.shared.get(key, lambda: self.database.submit(work))
+        return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), timeout)
+
+    async def act(self, work: Callable[[], T]) -> T:
+        """An answer from a thread of the actors; the person may go, the act goes on."""
+        return await asyncio.shield(asyncio.wrap_future(self.database.submit_act(work)))
+
+    async def thread(self, work: Callable[[], T]) -> T:
+        """An answer from a thread of its own, which asks the database by itself."""
+        return await asyncio.shield(asyncio.to_thread(work))
+
+    async def rules(self) -> Rules:
+        """What of payloads is shown; where the database does not say, as little as it could say."""
+        if self._rules is None or time.monotonic() - self._rules[0] > RULES_FOR:
+            try:
+                found = await self.ask(("rules",), lambda: read_rules(self.database, self.options.payloads), 2.0)
+            except TimeoutError:
+                found = None
+            if found is None:
+                return self._rules[1] if self._rules else Rules("hide", Redactor([]))
+            self._rules = (time.monotonic(), found)
+        return self._rules[1]
+
+    def acts(self, access: Access) -> frozenset[str]:
+        """The acts that this person may do; none on a console that only reads."""
+        if self.options.read_only:
+            return frozenset()
+        return frozenset(name for name, act in all_acts().items() if access.may(act.role))
+
+    def csrf(self, visit: Visit, what: str) -> str:
+        """The token of a form: bound to the session, the person and what the form does."""
+        return self.signer.mac("form", visit.session.id, visit.access.name, what)
+
+    def html(
+        self, request: Request, template: str, values: Mapping[str, Any], visit: Visit | None, status: int = 200
+    ) -> Response:
+        """A page in its frame, and the cookie of its session."""
+        frame = self.frame(request, visit)
+        response = HTMLResponse(render(template, frame | dict(values)), status)
+        self.keep(request, response, visit)
+        return response
+
+    def keep(self, request: Request, response: Response, visit: Visit | None) -> None:
+        """Write the cookie of the session where that is due; a page that refreshes itself is no sign of life."""
+        if visit is not None and (visit.fresh or not is_live(request)):
+            self.door.sessions.keep(request, response, visit.session, fresh=visit.fresh)
+
+    def frame(self, request: Request, visit: Visit | None) -> dict[str, Any]:
+        """What every template may use."""
+        access = visit.access if visit else None
+        return {
+            "url": lambda path, **query: url(request, path, **query),
+            "here": here(request),
+            "layout": "fragment.html" if is_live(request) else "page.html",
+            "nav": self.nav if visit else [],
+            "access": access,
+            "acts": self.acts(access) if access else frozenset(),
+            "read_only": self.options.read_only,
+            "has_login": self.door.has_login,
+            "logout_token": self.csrf(visit, "logout") if visit and self.door.has_login else "",
+            "theme": theme(request),
+            "slug": slug,
+            "live": 0,
+            "as_of": None,
+            "ms": None,
+            "json_path": None,
+            "nav_path": "",
+            "troubles": {},
+            "trace_url": self.options.trace_url,
+            "pid": os.getpid(),
+        }
+
+
+def url(request: Request, path: str, **query: Any) -> str:
+    """A link: below whatever prefix the console is mounted at; words that are None or empty are left out."""
+    words = urlencode({name: value for name, value in query.items() if value not in (None, "")})
+    return quote(request.scope.get("root_path", "").rstrip("/"), safe="/:@+~") + path + (f"?{words}" if words else "")
+
+
+def route_path(scope: Scope) -> str:
+    """The path below the place where the console is mounted."""
+    root, path = str(scope.get("root_path", "")).rstrip("/"), str(scope["path"])
+    return path[len(root) :] if root and (path == root or path.startswith(f"{root}/")) else path
+
+
+def here(request: Request) -> str:
+    """The path and the query of this page, below the prefix."""
+    path = quote(route_path(request.scope), safe="/:@+~") or "/"
+    query = request.scope.get("query_string", b"").decode("latin-1")
+    return f"{path}?{query}" if query else path
+
+
+def theme(request: Request) -> str:
+    """The theme that the person chose, or "" for that of the system."""
+    chosen = request.cookies.get(THEME_COOKIE, "")
+    return chosen if chosen in THEMES else ""
+
+
+def is_live(request: Request) -> bool:
+    """Whether an open page asks for itself again."""
+    return request.headers.get("x-menzil-live") == "1"

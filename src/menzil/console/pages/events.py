@@ -1,0 +1,37 @@
+"""/events: event types with their schemas, who gets them, and which subscriptions would match a payload."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from menzil.console.page import Page, Shown
+from menzil.console.parts import Look
+from menzil.console.typed import document
+from menzil.console.words import many
+from menzil.watch import events as watching
+
+
+def events(look: Look) -> dict[str, Any]:
+    """A page of types, by name."""
+    return watching.listed(look.run, limit=look.number("limit", 50, 1, 200), after=look.text("after"))
+
+
+def tested(look: Look) -> dict[str, Any] | None:
+    """What the tester says; None where nothing was asked."""
+    kind, payload = look.text("type")[:200], look.text("payload")[:20_000]
+    return watching.tested(look.run, kind, document("The payload", payload)) if kind and payload else None
+
+
+def _prepare(shown: Shown) -> dict[str, Any]:
+    found = shown["events"]
+    told = many(len(found["event_types"]), "event type") if found else "Events"
+    return {
+        "title": told,
+        "heading": "Events",
+        "told": told,
+        "kind": shown.query.get("type", ""),
+        "payload": shown.query.get("payload", "") or '{"order": 1}',
+    }
+
+
+PAGE = Page("/events", "events.html", {"events": events, "tested": tested}, _prepare, live=0)

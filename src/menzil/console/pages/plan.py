@@ -1,0 +1,48 @@
+"""/plans/{id}: the estimate of a draft, or how far a plan is and what became of its messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from menzil.console.page import Page, Shown
+from menzil.console.pages.plans import achieved, stale
+from menzil.console.parts import Look, NotThereError
+from menzil.console.words import count
+from menzil.model.errors import UnknownNameError
+from menzil.watch import plans as watching
+
+#: The order in which outcomes are told, and the colour of each.
+OUTCOMES = {
+    "completed": "good", "in_flight": "busy", "retrying": "warn", "waiting": "idle", "dead": "bad", "expired": "warn",
+    "cancelled": "idle", "taken_back": "idle", "unknown": "idle",
+}  # fmt: skip
+
+
+def plan(look: Look) -> dict[str, Any]:
+    """The plan, whom it reaches, and what became of it."""
+    given = look.path["id"]
+    try:
+        return watching.one(look.run, int(given) if given.isascii() and given.isdecimal() and len(given) < 19 else 0)
+    except UnknownNameError:
+        hint = "Drafts that were not run are deleted after a day."
+        raise NotThereError(f"There is no plan {given!r}.", hint=hint) from None
+
+
+def _prepare(shown: Shown) -> dict[str, Any]:
+    found, number = shown["plan"], shown.path["id"]
+    told = f"{found['status']}, {count(found['done'])} of {count(found['counted'])}" if found else f"Plan {number}"
+    outcome = found["outcome"] if found else {}
+    return {
+        "title": f"{told} · plan {number}",
+        "heading": f"Plan {number}",
+        "told": told,
+        "rate_achieved": achieved(found) if found else None,
+        "stale": bool(found) and stale(found),
+        "waits_for": sorted({one["waits_for"] for one in found["targets"] if one["waits_for"]}) if found else [],
+        "outcomes": [(name, outcome[name], kind) for name, kind in OUTCOMES.items() if outcome.get(name)],
+    }
+
+
+PAGE = Page(
+    "/plans/{id}", "plan.html", {"plan": plan}, _prepare, twin=lambda shown: shown["plan"], nav="/plans", live=2
+)

@@ -1,0 +1,30 @@
+"""/workers: who is at work, and which channels nobody serves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from menzil.console.page import Page, Shown, only
+from menzil.console.parts import Look
+from menzil.console.words import many
+from menzil.watch import workers as watching
+
+
+def workers(look: Look) -> list[dict[str, Any]]:
+    """Every worker the database has heard of."""
+    return watching.workers(look.run)
+
+
+def unserved(look: Look) -> list[dict[str, Any]]:
+    """Channels with waiting messages that no live worker takes."""
+    return watching.unserved(look.run)
+
+
+def _prepare(shown: Shown) -> dict[str, Any]:
+    alive = sum(1 for one in shown["workers"] or [] if one["status"] == "alive")
+    lost = sum(1 for one in shown["workers"] or [] if one["status"] == "lost")
+    told = f"{many(alive, 'worker')} alive" + (f", {lost} lost" if lost else "")
+    return {"title": told, "heading": "Workers", "told": told}
+
+
+PAGE = Page("/workers", "workers.html", {"workers": workers, "unserved": unserved}, _prepare, twin=only("workers"))

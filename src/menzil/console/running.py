@@ -1,0 +1,50 @@
+"""Runs the console with uvicorn, until a signal ends it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from menzil.console.app import Console
+from menzil.model.errors import UsageError
+
+
+class _Server(uvicorn.Server):
+    """A server that tells when it listens."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[int], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and sockets:
+            self._ready(sockets[0].getsockname()[1])
+
+
+def serve(app: Console, host: str, port: int, ready: Callable[[int], None]) -> None:
+    """Serve until SIGTERM or SIGINT; requests under way may finish."""
+    with _bound(host, port) as listener:
+        _Server(config(app), ready).run(sockets=[listener])
+
+
+def config(app: Console) -> uvicorn.Config:
+    """How uvicorn runs it: quiet, without its own name in the answers, and with proxies believed on loopback only."""
+    options: dict[str, Any] = {
+        "log_config": None, "log_level": "warning", "access_log": False, "server_header": False,
+        "timeout_graceful_shutdown": 5, "lifespan": "on", "limit_concurrency": 200, "ws": "none",
+        "h11_max_incomplete_event_size": 65_536,
+    }  # fmt: skip
+    return uvicorn.Config(app, **options)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        return socket.create_server((host, port), family=family, reuse_port=False)
+    except OSError as error:
+        sentence = f"The console cannot listen at {host} port {port}: {error.strerror or error}."
+        raise UsageError(sentence, hint="choose another --port; 0 takes a free one") from None

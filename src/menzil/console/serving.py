@@ -1,0 +1,127 @@
+"""Serves pages and their twins: all parts at once, a bound on the whole, and 304 where nothing has changed."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from menzil.console import documents, parts
+from menzil.console.database import PAGE
+from menzil.console.desk import Desk, is_live, url
+from menzil.console.door import Visit
+from menzil.console.guards import RefusedRequestError
+from menzil.console.page import Page, Shown
+from menzil.console.parts import Answer, Look
+from menzil.console.rules import Rules
+from menzil.console.texts import unslug
+from menzil.watch.finding import Run
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def page_handler(desk: Desk, page: Page) -> Handler:
+    """The page in HTML."""
+
+    async def serve(request: Request) -> Response:
+        visit, shown = await _shown(desk, page, request)
+        _demand(shown)
+        tag = _tag(shown, desk.acts(visit.access))
+        if is_live(request) and request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers={"ETag": tag, "X-Menzil-As-Of": _as_of(shown)})
+        values = page.prepare(shown) | {
+            "p": {name: one.value for name, one in shown.answers.items()},
+            "troubles": shown.troubles,
+            "path": shown.path,
+            "query": shown.query,
+            "sees": _sees(visit, await desk.rules()),
+            "live": page.live,
+            "as_of": shown.at,
+            "ms": shown.ms,
+            "nav_path": page.nav or page.path,
+            "json_path": _twin(request, page, shown),
+        }
+        response = desk.html(request, page.template, values, visit)
+        response.headers["ETag"] = tag
+        return response
+
+    return serve
+
+
+def twin_handler(desk: Desk, page: Page) -> Handler:
+    """The page in JSON."""
+
+    async def serve(request: Request) -> Response:
+        visit, shown = await _shown(desk, page, request)
+        troubles = {name: one.sentence for name, one in shown.troubles.items()}
+        _demand(shown)
+        document = page.twin(shown)
+        if troubles and isinstance(document, dict):
+            document = {**document, "troubles": troubles}
+        elif troubles:
+            raise RefusedRequestError(503, next(iter(troubles.values())))
+        response = Response(documents.dumps(document), media_type="application/json")
+        desk.keep(request, response, visit)
+        return response
+
+    return serve
+
+
+async def _shown(desk: Desk, page: Page, request: Request) -> tuple[Visit, Shown]:
+    visit = await desk.door.enter(request)
+    if not visit.access.may(page.role):
+        raise RefusedRequestError(403, f"This page needs the role {page.role}.", f"Yours is {visit.access.role}.")
+    rules = await desk.rules()
+    path = {name: unslug(value) for name, value in request.path_params.items()}
+    query = {name: value for name, value in request.query_params.items() if name not in page.ignored}
+    sees = _sees(visit, rules)
+    deadline = time.monotonic() + PAGE
+    words = tuple(sorted(query.items()))
+
+    async def one(name: str) -> tuple[str, Answer]:
+        def look(run: Run) -> Look:
+            return Look(run, path, query, sees, lambda: rules.redactor, desk.options.lake)
+
+        key = (page.path, name, tuple(sorted(path.items())), words, sees)
+        try:
+            work = lambda: parts.ask(desk.database, page.parts[name], look, deadline)  # noqa: E731
+            return name, await desk.ask(key, work, max(deadline - time.monotonic(), 0.01))
+        except TimeoutError:
+            return name, parts.late()
+
+    answers = dict(await asyncio.gather(*map(one, page.parts)))
+    return visit, Shown(answers, path, dict(request.query_params), visit.access)
+
+
+def _demand(shown: Shown) -> None:
+    """Refuse a page about something that does not exist."""
+    for one in shown.answers.values():
+        if one.missing and one.trouble:
+            raise RefusedRequestError(404, one.trouble.sentence, one.trouble.hint)
+
+
+def _sees(visit: Visit, rules: Rules) -> Any:
+    return visit.access.sees(rules.payloads)
+
+
+def _tag(shown: Shown, acts: frozenset[str]) -> str:
+    """A mark of what is shown; times are exact here, so that only their distance from now does not change it."""
+    found = {name: [one.value, one.trouble and one.trouble.sentence] for name, one in shown.answers.items()}
+    text = documents.dumps([found, sorted(acts), shown.access.role])
+    return f'"{hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]}"'
+
+
+def _as_of(shown: Shown) -> str:
+    return f"{shown.at:%H:%M:%S} {shown.ms:.0f}"
+
+
+def _twin(request: Request, page: Page, shown: Shown) -> str:
+    path = page.json_path
+    for name, value in request.path_params.items():
+        path = path.replace(f"{{{name}}}", str(value))
+    return url(request, path, **shown.query)

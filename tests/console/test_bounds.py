@@ -1,0 +1,211 @@
+"""Bounds: a console cannot hurt the queue, and what it cannot get in time it says."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from menzil.console import Access, Console
+from menzil.console.database import Database
+from menzil.console.pages import all_pages
+from menzil.console.shared import GOOD_FOR, Shared
+from menzil.model.errors import RefusedError
+from menzil.ops import channels, looking
+from menzil.ops.op import Op
+from tests.acceptance.pooler import PGBOUNCER, pooler
+from tests.console.conftest import Full
+from tests.console.furnished import furnish
+from tests.console.paths import paths
+from tests.console.seat import Browser, served
+
+#: Tables that every page of the queue reads.
+LOCKED = (
+    "message", "channel", "gate", "lane", "dead_letter", "worker", "event", "pulse_minute", "setting_value", "plan",
+    "schedule", "event_type", "subscription", "archive_month",
+)  # fmt: skip
+
+
+def test_every_page_answers_in_4_seconds_while_every_table_is_locked(full: Full) -> None:
+    with (
+        served(Console(full.dsn, local=Access.admin("ada"))) as browser,
+        psycopg.connect(full.dsn) as conn,
+    ):
+        assert browser.get("/workers").status == 200
+        conn.execute("set lock_timeout = '5s'")
+        conn.execute(f"lock table {', '.join(f'menzil.{name}' for name in LOCKED)} in access exclusive mode")
+        for pattern, path in paths(full).items():
+            answer = browser.get(path)
+            assert answer.status == 200, (pattern, answer.words[:300])
+            assert answer.seconds < 4, pattern
+            if pattern == "/health":
+                assert "Could not look: A table is locked" in answer.words
+            elif pattern != "/compare":
+                assert 'class="trouble"' in answer.text, pattern
+        conn.rollback()
+        answer = until_well(browser, "/channels")
+        assert "billing" in answer
+
+
+def until_well(browser: Browser, path: str) -> str:
+    """The page, once its parts are there again: answers are shared for two seconds."""
+    deadline = time.monotonic() + 10
+    while 'class="trouble"' in (answer := browser.get(path)).text:
+        assert time.monotonic() < deadline, answer.words[:500]
+        time.sleep(0.2)
+    return answer.words
+
+
+def test_one_locked_table_leaves_the_other_parts_of_a_page(full: Full) -> None:
+    with served(Console(full.dsn, local=Access.admin("ada"))) as browser, psycopg.connect(full.dsn) as conn:
+        conn.execute("lock table menzil.pulse_minute in access exclusive mode")
+        page = browser.get(f"/messages/{full.ids.waiting}")
+        assert 'class="trouble"' not in page.text
+        page = browser.get("/workers")
+        assert "batch-1/99" in page.words
+        page = browser.get("/channels/billing")
+        assert page.status == 200
+        assert "A table is locked: this part waited 100 ms and gave up." in page.words
+        twin = browser.get("/channels/billing.json")
+        assert "locked" in twin.json["troubles"]["curve"]
+
+
+def test_statement_that_takes_long_is_stopped(full: Full) -> None:
+    database = Database(full.dsn)
+    slow: Op[object] = Op("select pg_sleep(20)", (), lambda rows: rows)
+    began = time.monotonic()
+    try:
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            database.read(lambda run: run(slow), time.monotonic() + 1)
+        assert time.monotonic() - began < 3
+        assert database.read(lambda run: run(looking.now()), time.monotonic() + 5) is not None
+    finally:
+        database.close()
+
+
+def test_reading_connections_write_nothing(full: Full) -> None:
+    database = Database(full.dsn)
+    try:
+        with pytest.raises(RefusedError, match="read-only"):
+            database.read(lambda run: run(channels.channel_pause("billing")), time.monotonic() + 5)
+        asked: Op[list[tuple[str, ...]]] = Op(
+            "select current_setting('transaction_read_only'), current_setting('statement_timeout'), "
+            "current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'), "
+            "current_setting('application_name')",
+            (),
+            lambda rows: rows,
+        )
+        (found,) = database.read(lambda run: run(asked), time.monotonic() + 60)
+        assert found == ("on", "3s", "100ms", "5s", "menzil-console")
+    finally:
+        database.close()
+
+
+def test_refused_question_does_not_spoil_the_next_one(full: Full) -> None:
+    database = Database(full.dsn)
+    wrong: Op[object] = Op("select 1 / 0", (), lambda rows: rows)
+
+    def ask(run: object) -> str:
+        with pytest.raises(RefusedError, match="division by zero"):
+            run(wrong)  # type: ignore[operator]
+        return str(run(looking.now()))  # type: ignore[operator]
+
+    try:
+        assert database.read(ask, time.monotonic() + 5)
+    finally:
+        database.close()
+
+
+def test_console_uses_four_connections_for_any_number_of_viewers(full: Full) -> None:
+    with served(Console(full.dsn, local=Access.admin("ada"))) as browser, psycopg.connect(full.dsn) as conn:
+        with ThreadPoolExecutor(24) as viewers:
+            wanted = [f"{path}{'&' if '?' in path else '?'}limit={number}" for number in range(20, 25)
+                      for path in paths(full).values()]  # fmt: skip
+            answers = list(viewers.map(browser.get, wanted))
+        assert {answer.status for answer in answers} == {200}
+        count = "select count(*) from pg_stat_activity where application_name = 'menzil-console'"
+        row = conn.execute(f"{count} and datname = current_database()").fetchone()
+        assert row is not None
+        assert 1 <= row[0] <= 4 + 4, "four of this console and of the one that the session shares"
+
+
+def test_viewers_at_the_same_time_are_one_question() -> None:
+    shared, asked = Shared(), []
+    began = threading.Event()
+
+    with ThreadPoolExecutor(8) as threads:
+
+        def work() -> int:
+            asked.append(1)
+            began.wait(5)
+            return len(asked)
+
+        futures = [shared.get("key", lambda: threads.submit(work)) for _ in range(50)]
+        began.set()
+        assert {future.result(5) for future in futures} == {1}
+        assert shared.get("key", lambda: threads.submit(work)).result(5) == 1, "good for two seconds"
+        assert shared.get("other", lambda: threads.submit(work)).result(5) == 2
+        shared.forget()
+        assert shared.get("key", lambda: threads.submit(work)).result(5) == 3
+    assert GOOD_FOR == 2
+
+
+def test_role_that_only_watches_sees_every_page_without_messages(full: Full) -> None:
+    with psycopg.connect(full.dsn, autocommit=True) as conn:
+        conn.execute("create role console_watcher login password 'x' in role menzil_monitor")
+    try:
+        dsn = make_conninfo(full.dsn, user="console_watcher", password="x")
+        with served(Console(dsn, local=Access.admin("ada"))) as browser:
+            for path in paths(full).values():
+                answer = browser.get(path)
+                assert answer.status == 200, answer.words[:300]
+            message = browser.get(f"/messages/{full.ids.exact}").words
+            assert "is paused" in message
+            assert "permission denied" in message
+            assert "grant menzil" in message
+            assert "6 channels" in browser.get("/channels").words or "billing" in browser.get("/channels").words
+    finally:
+        with psycopg.connect(full.dsn, autocommit=True) as conn:
+            conn.execute("drop role console_watcher")
+
+
+def test_console_without_a_database_says_so_and_comes_back(full: Full, server: object) -> None:
+    parts = conninfo_to_dict(full.dsn)
+    nowhere = make_conninfo(full.dsn, port="1")
+    assert parts["port"] != "1"
+    with served(Console(nowhere, local=Access.admin("ada"))) as browser:
+        for path in ("/", "/channels", f"/messages/{full.ids.waiting}", "/health"):
+            answer = browser.get(path)
+            assert answer.status == 200
+            assert answer.seconds < 4
+            assert "The server cannot be reached" in answer.words
+        assert browser.get("/healthz").status == 503
+        assert browser.get("/workers.json").status == 503
+
+
+@pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
+def test_every_page_and_an_act_work_through_a_pooler_in_transaction_mode(db: str) -> None:
+    ids = furnish(db, history=False)
+    with pooler(db) as dsn, served(Console(dsn, local=Access.admin("ada"))) as browser:
+        for path in paths(Full(db, ids)).values():
+            answer = browser.get(path)
+            assert answer.status == 200
+            assert 'class="trouble"' not in answer.text, answer.words[:600]
+        page = browser.get("/acts/channel-pause?channel=billing")
+        form = {"csrf": page.field("csrf"), "plan": page.field("plan")}
+        assert browser.post("/acts/channel-pause/do", form).status == 303
+        with psycopg.connect(dsn, prepare_threshold=None) as other:
+            for _ in range(6):
+                row = other.execute(
+                    "select current_setting('statement_timeout'), current_setting('transaction_read_only')"
+                ).fetchone()
+                assert row == ("0", "off"), "nothing stays in the sessions that others share"
+                other.commit()
+
+
+def test_no_page_asks_for_more_than_it_shows() -> None:
+    assert {page.live for page in all_pages()} <= {0, 2, 3, 5, 10}

@@ -1,0 +1,96 @@
+"""Twins: every page in JSON, with the keys that the command line prints."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from menzil.console.pages import all_pages
+from tests.console.conftest import Full
+from tests.console.paths import paths
+from tests.console.seat import Browser
+
+
+def printed(dsn: str, *words: str) -> Any:
+    """What the command prints with --json; some end with 1 because there is something to fix."""
+    command = [sys.executable, "-m", "menzil", *words, "--json", "--dsn", dsn]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert answer.returncode in (0, 1), answer.stderr
+    return json.loads(answer.stdout)
+
+
+def twin_of(full: Full, pattern: str) -> str:
+    path, _, query = paths(full)[pattern].partition("?")
+    found = next(page for page in all_pages() if page.path == pattern)
+    return (found.twin_path or f"{path}.json") + (f"?{query}" if query else "")
+
+
+@pytest.mark.parametrize("pattern", sorted(page.path for page in all_pages()))
+def test_every_page_has_a_twin_and_names_it(seat: Browser, full: Full, pattern: str) -> None:
+    answer = seat.get(twin_of(full, pattern))
+    assert answer.status == 200, answer.text[:500]
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.json not in ({}, [], None)
+    link = f'rel="alternate" type="application/json" href="{twin_of(full, pattern)}"'
+    assert link in seat.get(paths(full)[pattern]).text.replace("&amp;", "&")
+
+
+def shape(value: Any, depth: int = 3) -> Any:
+    """The keys of a document, and of what it holds; a list has the keys of its rows."""
+    if isinstance(value, dict) and depth:
+        return {name: shape(one, depth - 1) for name, one in value.items()}
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return [sorted({name for row in value for name in row})]
+    return None
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("/workers.json", ["workers"]),
+        ("/channels.json", ["channel", "state"]),
+        ("/turns.json", ["channel", "turns"]),
+        ("/plans.json", ["plan", "list"]),
+        ("/plans/1.json", ["plan", "show", "1"]),
+        ("/messages.json?q=status:failed", ["message", "list", "--status", "failed"]),
+    ],
+)
+def test_twin_of_a_list_has_the_keys_of_the_command(seat: Browser, full: Full, path: str, command: list[str]) -> None:
+    assert shape(seat.get(path).json) == shape(printed(full.dsn, *command))
+
+
+def test_twin_of_a_channel_has_the_keys_of_the_command(seat: Browser, full: Full) -> None:
+    twin = seat.get("/channels/billing.json").json
+    assert twin.keys() - {"curve", "leases"} == printed(full.dsn, "channel", "state", "billing").keys()
+
+
+def test_twin_of_a_message_has_the_keys_of_the_command(seat: Browser, full: Full) -> None:
+    twin = seat.get(f"/messages/{full.ids.retrying}.json").json
+    assert set(printed(full.dsn, "message", "show", str(full.ids.retrying))) <= twin.keys()
+    for name in ("why", "life"):
+        assert shape(twin[name]) == shape(printed(full.dsn, "message", name, str(full.ids.retrying))[name])
+
+
+def test_twin_of_a_comparison_has_the_keys_of_the_command(seat: Browser, full: Full) -> None:
+    a, b = full.ids.waiting, full.ids.exact
+    twin = seat.get(f"/compare.json?a={a}&b={b}").json
+    assert shape(twin) == shape(printed(full.dsn, "message", "compare", str(a), str(b)))
+
+
+def test_twin_of_health_has_the_keys_of_the_doctor(seat: Browser, full: Full) -> None:
+    found, told = seat.get("/health.json").json, printed(full.dsn, "doctor")
+    assert shape(found) == shape(told)
+    assert found["ok"] is told["ok"] is False
+    checks = [{row["check"] for row in one["findings"]} for one in (found, told)]
+    assert checks[1] - checks[0] == {"database", "schema"}, "the command compares the schema, too"
+    assert checks[0] <= checks[1]
+
+
+def test_twin_of_what_is_not_there_says_so(seat: Browser) -> None:
+    answer = seat.get("/channels/biling.json")
+    assert answer.status == 404
+    assert answer.json["error"] == "There is no channel named 'biling'."
