@@ -35,6 +35,7 @@ from menzil.model.status import Status
 
 if TYPE_CHECKING:
     from menzil.client import AsyncMenzil, Menzil
+    from menzil.telemetry.tracing import Tracing, processing
     from menzil.worker import Worker, inbox
 
 __all__ = [
@@ -72,10 +73,12 @@ __all__ = [
     "Settlement",
     "StaleLeaseError",
     "Status",
+    "Tracing",
     "UnknownNameError",
     "UsageError",
     "Worker",
     "inbox",
+    "processing",
 ]
 
 
@@ -83,8 +86,10 @@ __all__ = [
 _LATER = {
     "AsyncMenzil": "menzil.client",
     "Menzil": "menzil.client",
+    "Tracing": "menzil.telemetry.tracing",
     "Worker": "menzil.worker",
     "inbox": "menzil.worker",
+    "processing": "menzil.telemetry.tracing",
 }
 
 

@@ -20,6 +20,7 @@ import menzil
 from menzil.cli import main
 from menzil.embedded import Embedded
 from menzil.install import migrate
+from menzil.model.errors import unreachable
 from menzil.ops.choosing import LIBPQ_VARIABLES
 from tests.conftest import database
 
@@ -267,3 +268,17 @@ def test_a_command_in_a_crontab_without_a_home_finds_its_database(db: str) -> No
         [sys.executable, "-m", "menzil", "doctor"], env=bare, cwd="/", capture_output=True, text=True, check=False
     )
     assert "chosen by the variable MENZIL_DSN." in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ({"sslmode": "require"}, "turn ssl on"),
+        ({"options": "-c nonsense=1"}, "PGOPTIONS"),
+        ({"options": "-c timezone=Mars"}, "PGTZ"),
+    ],
+)
+def test_what_a_server_refuses_comes_with_a_hint(server: Embedded, option: dict[str, str], hint: str) -> None:
+    with pytest.raises(psycopg.Error) as failed:
+        psycopg.connect(make_conninfo(server.dsn, **option))
+    assert hint in (unreachable(failed.value).hint or "")

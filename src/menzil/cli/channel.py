@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from menzil.cli import given
+from menzil.cli.channel_look import state, turns
 from menzil.cli.database import Database, on_database
 from menzil.cli.names import knowing_names, page, page_options
 from menzil.cli.plan import carry_out, yes_option
@@ -19,6 +20,10 @@ from menzil.ops.looking import CAP
 @click.group()
 def channel() -> None:
     """Look at channels, set their limits, hold, release and empty them."""
+
+
+channel.add_command(state)
+channel.add_command(turns)
 
 
 @channel.command("list")

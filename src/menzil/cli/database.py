@@ -12,11 +12,12 @@ import click
 import psycopg
 from psycopg.pq import TransactionStatus
 
+from menzil.cli.actor import actor
 from menzil.cli.dsn import dsn_option, resolve
 from menzil.client.pool import PoolOptions
 from menzil.install import check
 from menzil.model.errors import PermissionDeniedError, RefusedError, SchemaError, UsageError
-from menzil.ops import looking
+from menzil.ops import acting, looking
 from menzil.ops.dsn import Dsn, cannot_reach, explained
 from menzil.ops.op import Op
 from menzil.ops.run import run
@@ -46,6 +47,7 @@ class Database:
         self.conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         for _ in range(RETRIES):
             with suppress(psycopg.errors.SerializationFailure), self.conn.transaction():
+                self._sign()
                 return what()
         raise RefusedError("Somebody else keeps changing the same thing.", hint="try again in a moment")
 
@@ -54,7 +56,12 @@ class Database:
         """Let several Ops happen all or not at all."""
         self.conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         with self.conn.transaction():
+            self._sign()
             yield
+
+    def _sign(self) -> None:
+        """Say in this transaction who acts."""
+        run(self.conn, acting.act_as(actor(), "cli"))
 
     def now(self) -> datetime:
         """The time there, which is the one that counts."""
@@ -74,15 +81,22 @@ def on_database(command: Callable[..., T]) -> Callable[..., T]:
     @dsn_option
     @wraps(command)
     def connecting(dsn: str | None, *args: Any, **kwargs: Any) -> T:
-        with connected(dsn) as db:
-            try:
-                return command(db, *args, **kwargs)
-            except PermissionDeniedError as error:
-                doing = click.get_current_context().command_path
-                sentence = f"Role {db.conn.info.user} may not run `{doing}`: {error.message}."
-                raise PermissionDeniedError(sentence, sqlstate=error.sqlstate, hint=error.hint) from error
+        with permitted(dsn) as db:
+            return command(db, *args, **kwargs)
 
     return connecting
+
+
+@contextmanager
+def permitted(dsn: str | None) -> Iterator[Database]:
+    """Connect as connected() does, and name the role and the command where a right is missing."""
+    with connected(dsn) as db:
+        try:
+            yield db
+        except PermissionDeniedError as error:
+            doing = click.get_current_context().command_path
+            sentence = f"Role {db.conn.info.user} may not run `{doing}`: {error.message}."
+            raise PermissionDeniedError(sentence, sqlstate=error.sqlstate, hint=error.hint) from error
 
 
 @contextmanager

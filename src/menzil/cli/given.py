@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from menzil.model.errors import UsageError
+from menzil.model.times import seconds, when
 from menzil.model.wire import json_dumps
 
-_UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(s|sec|min|m|h|d|w)?")
-_RELATIVE = re.compile(
-    r"(?P<sign>[+-])(?P<off>[\d.]+ ?[a-z]+)|(?P<ago>[\d.]+ ?[a-z]+) ago|in (?P<ahead>[\d.]+ ?[a-z]+)"
-)
+__all__ = [
+    "Written",
+    "dumps",
+    "headers",
+    "json_object",
+    "json_value",
+    "parse",
+    "raw",
+    "seconds",
+    "text",
+    "when",
+    "written",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +64,19 @@ def text(given: str) -> str:
 
 def written(given: str, what: str, *, hint: str | None = None) -> Written:
     """Check that a text is JSON and keep it as it is."""
-    parse(given, what, hint=hint)
+    found = parse(given, what, hint=hint, parse_int=str)  # Python reads no number of more than 4,300 digits
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        sentence = f"The {what} has half a character, \\u{ord(error.object[error.start]):04x}."
+        raise UsageError(sentence, hint="a surrogate needs its other half, or leave both out") from None
     return Written(given)
 
 
-def parse(given: str, what: str, *, hint: str | None = None) -> Any:
+def parse(given: str, what: str, *, hint: str | None = None, parse_int: Callable[[str], Any] = int) -> Any:
     """Read JSON."""
     try:
-        return json.loads(given, parse_constant=_no_constant)
+        return json.loads(given, parse_constant=_no_constant, parse_int=parse_int)
     except RecursionError:
         raise UsageError(f"The {what} is nested too deeply.") from None
     except ValueError as error:
@@ -94,38 +106,6 @@ def json_value(what: str) -> Callable[[str], Written]:
         return written(text(given), what, hint=f"write text as a JSON string: {json.dumps(given[:50])}")
 
     return read
-
-
-def seconds(given: str) -> float:
-    """Read a duration: seconds, or a number with a unit."""
-    found = duration(given)
-    if found is None:
-        hint = "write seconds, or a number with a unit: 30s, 5m, 2h, 1d"
-        raise UsageError(f"{given!r} is not a valid duration.", hint=hint)
-    return found
-
-
-def duration(given: str) -> float | None:
-    """A number of seconds, or None when it is something else."""
-    found = _DURATION.fullmatch(given.strip().lower())
-    return None if found is None else float(found[1]) * _UNITS[found[2] or "s"]
-
-
-def when(given: str) -> datetime | timedelta:
-    """Read a point in time. One without a time zone is in UTC, whatever zone this machine is in."""
-    asked = " ".join(given.split())
-    if asked.lower() == "now":
-        return timedelta()
-    found = _RELATIVE.fullmatch(asked.lower())
-    distance = duration(found["off"] or found["ago"] or found["ahead"]) if found else None
-    try:
-        if found and distance is not None:
-            return timedelta(seconds=distance if found["sign"] == "+" or found["ahead"] else -distance)
-        moment = datetime.fromisoformat(asked)
-        return moment.replace(tzinfo=UTC) if moment.utcoffset() is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        hint = 'write ISO 8601 (2026-01-31T12:00, UTC unless it says otherwise) or -1d, "2h ago", now'
-        raise UsageError(f"{given!r} is not a valid time.", hint=hint) from None
 
 
 def headers(given: Iterable[str]) -> dict[str, str] | None:

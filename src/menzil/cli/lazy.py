@@ -8,15 +8,20 @@ a bug and keeps its traceback.
 
 from __future__ import annotations
 
+import errno
+import os
 from difflib import get_close_matches
 from importlib import import_module
 from typing import IO, Any, NamedTuple
 
 import click
 import psycopg
+from click.shell_completion import CompletionItem
 
 from menzil.model.errors import MenzilError, translate
 
+#: What a write to a disk says that is full, or gone.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 #: Exit codes: the command did its work and found something to fix, or it could not do its work at all.
 SOMETHING_TO_FIX = 1
 COULD_NOT = 2
@@ -75,6 +80,12 @@ class LazyGroup(click.Group):
                 raise
             raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx) from error
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete names from the table; click would import every command to ask for its help."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=self.places[name].help) for name in names if name in self.places]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.places[name].help) for name in self.list_commands(ctx)])
@@ -86,6 +97,11 @@ class LazyGroup(click.Group):
             raise CouldNotError(error) from error
         except psycopg.Error as error:
             raise CouldNotError(translate(error) or _explain(error)) from error
+        except OSError as error:
+            if error.errno not in _FULL or error.filename is not None:
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python writes what is left when it ends
+            raise CouldNotError(MenzilError(f"The output cannot be written: {error.strerror}.")) from error
 
 
 def _explain(error: psycopg.Error) -> MenzilError:

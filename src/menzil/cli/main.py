@@ -5,17 +5,21 @@ To add one, write a file with a click command beside this one and give it a line
 
 from __future__ import annotations
 
+import os
 import sys
 from io import TextIOWrapper
 
 import click
 
+from menzil.cli.actor import actor_option
 from menzil.cli.lazy import LazyGroup, Place
 
 COMMANDS: dict[str, Place] = {
     "adopt": Place("menzil.cli.adopt:adopt", "Make a copy of a database live, or let it stand still."),
     "archive": Place("menzil.cli.archive:archive", "Keep the archive of ended messages in order."),
     "channel": Place("menzil.cli.channel:channel", "Look at channels, set their limits, hold and empty them."),
+    "completion": Place("menzil.cli.completion:completion", "Print what bash, zsh or fish need to complete commands."),
+    "console": Place("menzil.cli.console:console", "Serve the operator's seat to a browser."),
     "dlq": Place("menzil.cli.dlq:dlq", "Look at dead letters, send them once more, clean up."),
     "doctor": Place("menzil.cli.doctor:doctor", "Look for what is wrong and say what repairs it."),
     "endpoint": Place("menzil.cli.endpoint:endpoint", "Make, change, watch and test endpoints."),
@@ -25,6 +29,10 @@ COMMANDS: dict[str, Place] = {
     "migrate": Place("menzil.cli.migrate:migrate", "Install menzil into a database, or bring it up to date."),
     "pg": Place("menzil.cli.pg:pg", "Start, stop and look at the embedded PostgreSQL."),
     "pipeline": Place("menzil.cli.pipeline:pipeline", "Move many messages, and look at their history, with Spark."),
+    "plan": Place(
+        "menzil.cli.plans:plan", "Redrive, replay or cancel many messages: at a pace, with stop and take back."
+    ),
+    "pulse": Place("menzil.cli.pulse:pulse", "Show what was sent, ended and failed, minute by minute."),
     "publish": Place("menzil.cli.pubsub:publish", "Send an event to everybody who has subscribed."),
     "replay": Place("menzil.cli.replay:replay", "Send ended messages once more."),
     "report": Place("menzil.cli.report:report", "Write a page about deliveries: what is wrong, how much, how fast."),
@@ -34,7 +42,9 @@ COMMANDS: dict[str, Place] = {
     "sql": Place("menzil.cli.sql:sql", "Print the SQL that migrate would run, without connecting."),
     "subscribe": Place("menzil.cli.pubsub:subscribe", "Let an endpoint get events."),
     "subscription": Place("menzil.cli.pubsub:subscription", "Look at who gets which events."),
+    "top": Place("menzil.cli.top:top", "Watch the queue and its channels, every second."),
     "unsubscribe": Place("menzil.cli.pubsub:unsubscribe", "End subscriptions."),
+    "up": Place("menzil.cli.up:up", "Start a database, a worker and the console together."),
     "worker": Place("menzil.cli.worker:worker", "Deliver messages to endpoints and handlers."),
     "workers": Place("menzil.cli.workers:workers", "List who is at work."),
 }
@@ -47,13 +57,28 @@ COMMANDS: dict[str, Place] = {
     epilog="Exit codes: 0 fine, 1 something to fix, 2 could not.",
 )
 @click.version_option(package_name="menzil", prog_name="menzil", message="%(prog)s %(version)s")
+@actor_option
 def main() -> None:
     """A message queue and transactional outbox inside PostgreSQL.
 
     Commands that need a database take --dsn, else MENZIL_DSN, else dsn in menzil.toml, else the PG* variables of
     libpq, else the embedded PostgreSQL.
     """
+    _open_streams()
     # A terminal that cannot show a letter shows its number; it does not end the command.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    if "MENZIL_LIFELINE" in os.environ:  # a child of `menzil up` or of `menzil worker --processes` ends with its parent
+        from menzil.cli.lifeline import watch_lifeline
+
+        watch_lifeline()
+
+
+def _open_streams() -> None:
+    """Open standard streams that were closed: otherwise a connection would get their number, and libuv would abort."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free

@@ -1,21 +1,66 @@
-"""`menzil metrics`: the numbers of the queue."""
+"""`menzil metrics`: the numbers of the queue, for people, for programs, and for Prometheus."""
 
 from __future__ import annotations
 
+import signal
+import threading
 from typing import Any
 
 import click
 
-from menzil.cli.database import Database, on_database
-from menzil.cli.show import document, json_option, table
+from menzil.cli.database import Database, located, permitted
+from menzil.cli.dsn import dsn_option
+from menzil.cli.exporting import Scraped
+from menzil.cli.show import document, json_option, say, table
+from menzil.model.errors import UsageError
 from menzil.ops import watch
+from menzil.telemetry.exporter import LOGGER, Exporter
+from menzil.telemetry.logs import FORMATS, log_to_stderr
+from menzil.telemetry.serving import Listen, Served, new_token
+
+#: Where `--serve` listens unless told otherwise.
+PORT = 9469
 
 
 @click.command()
 @json_option
-@on_database
-def metrics(db: Database, as_json: bool) -> None:
-    """Print the numbers of the queue as they stand."""
+@dsn_option
+@click.option("--prometheus", is_flag=True, help="Print them as Prometheus reads them.")
+@click.option("--serve", is_flag=True, help="Serve them at /metrics until SIGTERM or SIGINT.")
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Where to.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
+@click.option("--token", metavar="SHA256", help="Serve them to who has the token of this digest.")
+@click.option("--new-token", is_flag=True, help="Print a new token and its digest, then end.")
+@click.option("--log-format", type=click.Choice(FORMATS), default="text", help="JSON has one object a line.")
+def metrics(
+    as_json: bool,
+    dsn: str | None,
+    prometheus: bool,
+    serve: bool,
+    host: str,
+    port: int,
+    token: str | None,
+    new_token: bool,
+    log_format: str,
+) -> None:
+    """Print the numbers of the queue as they stand, or serve them to Prometheus."""
+    if as_json + prometheus + serve + new_token > 1:
+        raise UsageError("--json, --prometheus, --serve and --new-token exclude each other.", hint="choose one")
+    if new_token:
+        _print_token()
+    elif serve:
+        log_to_stderr([LOGGER.name], log_format)
+        _serve(dsn, Listen(port, host, token))
+    elif prometheus:
+        with permitted(dsn) as db:
+            _, body = Exporter(db.run).render()
+        click.echo(body.decode(), nl=False)
+    else:
+        with permitted(dsn) as db:
+            _show(db, as_json)
+
+
+def _show(db: Database, as_json: bool) -> None:
     found: list[dict[str, Any]] = [
         {"metric_name": one.name, "metric_value": one.value, "labels": one.labels, "metric_type": one.kind}
         for one in db.run(watch.metrics())
@@ -25,3 +70,22 @@ def metrics(db: Database, as_json: bool) -> None:
         return
     rows = [{**one, "labels": " ".join(f"{name}={value}" for name, value in one["labels"].items())} for one in found]
     table(rows, ["metric_name", "labels", "metric_value"])
+
+
+def _serve(dsn: str | None, listen: Listen) -> None:
+    over = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: over.set())
+    with located(dsn, migrated=True) as found:
+        scraped = Scraped(found)
+        page = Served(listen, Exporter(scraped.run).render)
+        say(f"The metrics are at {page.url}")
+        over.wait()
+        page.close()
+        scraped.close()
+
+
+def _print_token() -> None:
+    token, digest = new_token()
+    say("Give the first line to Prometheus, and the second to --token. The token is not kept.")
+    click.echo(f"{token}\n{digest}")

@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import click
 
 from menzil.cli.database import Database
 from menzil.cli.show import Record, cell, document, say, table
-from menzil.model.errors import PermissionDeniedError, UnknownNameError
-from menzil.ops import looking
+from menzil.watch import names
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: Rows of a list unless --limit says otherwise.
 LIMIT = 100
 
-#: Names among which the nearest is looked for.
-MOST_NAMES = 10_000
 
-
-@contextmanager
-def knowing_names(db: Database, name: str) -> Iterator[None]:
+def knowing_names(db: Database, name: str) -> AbstractContextManager[None]:
     """When the database does not know this name, say which one is nearest to it."""
-    try:
-        yield
-    except UnknownNameError as error:
-        with suppress(PermissionDeniedError):
-            known = [str(row["name"]) for row in db.run(looking.channels(MOST_NAMES))]
-            near = get_close_matches(name, known, 1)
-            hint = "`menzil channel list` shows them all."
-            hint = f"Did you mean {near[0]}? {hint}" if near else error.hint or hint
-            raise UnknownNameError(error.message, hint=hint) from error
-        raise
+    return names.knowing_names(db.run, name)
 
 
 def page_options(command: Command) -> Command:

@@ -7,17 +7,13 @@ from typing import Any
 import click
 
 from menzil.cli.database import Database, on_database
+from menzil.cli.paced import carry_out_paced, of_cause
 from menzil.cli.plan import carry_out, yes_option
 from menzil.cli.progress import Progress
-from menzil.cli.show import cell, count, document, json_option, say
+from menzil.cli.show import cell, count, document, duration, json_option, say
 from menzil.model.errors import DisabledError, UsageError
 from menzil.ops import history
-
-#: Dead letters of one statement, which is also one transaction.
-CHUNK = 1_000
-
-#: Causes that a plan distinguishes.
-MOST_CAUSES = 10_000
+from menzil.watch import redriving
 
 
 @click.command()
@@ -25,6 +21,7 @@ MOST_CAUSES = 10_000
 @click.option("--endpoint", metavar="NAME", help="All failed ones of this endpoint or channel.")
 @click.option("--all", "everything", is_flag=True, help="All failed ones.")
 @click.option("--cause", metavar="TEXT", help="With --endpoint or --all: only of this cause, as `dlq causes` words it.")
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="So many per second, as a plan.")
 @yes_option
 @json_option
 @on_database
@@ -34,34 +31,43 @@ def redrive(
     endpoint: str | None,
     everything: bool,
     cause: str | None,
+    rate: float | None,
     yes: bool,
     as_json: bool,
 ) -> None:
     """Send dead letters once more.
 
-    Those with these IDs at once, all or none; or, with --yes, all of an endpoint or of a cause, oldest first.
+    Those with these IDs at once, all or none; or, with --yes, all of an endpoint or of a cause, oldest first. With
+    --rate a plan does it, which can be paused, stopped and taken back: `menzil plan`.
     """
     if [bool(ids), endpoint is not None, everything].count(True) != 1:
         raise UsageError("Which dead letters?", hint="give their ids, or --endpoint NAME, or --all")
-    if ids and cause is not None:
-        raise UsageError("--cause goes with --endpoint or --all.", hint="leave it out: the ids say which ones")
+    if ids and (cause is not None or rate is not None):
+        word = "--cause" if cause is not None else "--rate"
+        raise UsageError(f"{word} goes with --endpoint or --all.", hint="leave it out: the ids say which ones, at once")
     if ids:
         _redrive_some(db, ids, as_json=as_json)
         return
-    groups = _groups(db, endpoint, cause)
+    groups = redriving.groups(db.run, endpoint, cause)
     total = sum(group["messages"] for group in groups)
     plan = {"messages": total, "cause": cause, "endpoints": groups}
     sentences = [
         f"{group['messages']:,} of {group['endpoint']}, failed {cell(group['oldest'])} to {cell(group['newest'])}"
         for group in groups
     ]
-    carry_out(
-        [f"Redrives {count(total, 'dead letter')}.", *sentences],
-        plan,
-        lambda: _redrive_groups(db, groups, cause, total, lenient=everything),
-        yes=yes,
-        as_json=as_json,
-    )
+    head = f"Redrives {count(total, 'dead letter')}"
+    if rate is not None:
+        head += f" over {duration(total / rate)} at {rate:g} per second"
+        plan |= {"rate": rate, "seconds": total / rate}
+
+    def act() -> dict[str, int]:
+        if rate is None:
+            return _redrive_groups(db, groups, cause, total, lenient=everything)
+        where: dict[str, Any] = {"all": True} if everything else {"channel": endpoint}
+        where |= of_cause(db, endpoint, cause) if cause is not None else {}
+        return carry_out_paced(db, "redrive", where, rate, as_json=as_json)
+
+    carry_out([f"{head}.", *sentences], plan, act, yes=yes, as_json=as_json)
 
 
 def _redrive_some(db: Database, ids: tuple[int, ...], *, as_json: bool) -> None:
@@ -74,34 +80,14 @@ def _redrive_some(db: Database, ids: tuple[int, ...], *, as_json: bool) -> None:
             click.echo(message_id)
 
 
-def _groups(db: Database, endpoint: str | None, cause: str | None) -> list[dict[str, Any]]:
-    """What would be redriven, by endpoint."""
-    groups: dict[str, dict[str, Any]] = {}
-    for row in db.run(history.dlq_causes(endpoint, MOST_CAUSES)):
-        if cause is not None and row["cause"] != cause:
-            continue
-        group = groups.setdefault(row["endpoint_name"], {"endpoint": row["endpoint_name"], "messages": 0})
-        group["messages"] += row["failed_count"]
-        group["oldest"] = min(group.get("oldest", row["oldest_failed_at"]), row["oldest_failed_at"])
-        group["newest"] = max(group.get("newest", row["newest_failed_at"]), row["newest_failed_at"])
-    return sorted(groups.values(), key=lambda group: str(group["endpoint"]))
-
-
 def _redrive_groups(
     db: Database, groups: list[dict[str, Any]], cause: str | None, total: int, *, lenient: bool
 ) -> dict[str, int]:
     with Progress("redriven", total) as progress:
         for group in groups:
-            try:
-                # What dies again while this runs is another dead letter: the plan is the most that is moved.
-                left = group["messages"]
-                while left > 0 and (
-                    moved := db.run(history.redrive_endpoint(group["endpoint"], cause, min(left, CHUNK)))
-                ):
-                    left -= moved
-                    progress.add(moved)
-            except DisabledError as closed:
-                if not lenient:
-                    raise
-                say(f"Left alone: {closed.message}")
+            redriving.redrive(db.run, group, cause, progress.add, _left_alone if lenient else None)
     return {"messages": progress.done}
+
+
+def _left_alone(closed: DisabledError) -> None:
+    say(f"Left alone: {closed.message}")

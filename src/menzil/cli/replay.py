@@ -9,6 +9,7 @@ import click
 from menzil.cli import given
 from menzil.cli.database import Database, on_database
 from menzil.cli.names import knowing_names
+from menzil.cli.paced import carry_out_paced
 from menzil.cli.plan import carry_out, yes_option
 from menzil.cli.show import cell, count, document, duration, json_option
 from menzil.model.errors import UnknownNameError, UsageError
@@ -39,7 +40,8 @@ def replay(
 ) -> None:
     """Send ended messages once more.
 
-    Those with these IDs at once, all or none; or, with --yes, those of an endpoint and a range of time.
+    Those with these IDs at once, all or none; or, with --yes, those of an endpoint and a range of time. With --rate a
+    plan does it, which can be paused, stopped and taken back: `menzil plan`.
 
     TIME is ISO 8601, in UTC unless it says otherwise, or a distance from now: -1d, "2h ago", now.
     """
@@ -73,10 +75,12 @@ def replay(
     if seconds is not None:
         sentence += f", over {duration(seconds)} at {rate:g} per second"
     plan = {"endpoint": endpoint, "from": since, "to": until, "status": status, "rate": rate}
-    carry_out(
-        [f"{sentence}."],
-        {**plan, "messages": total, "seconds": seconds},
-        lambda: {"messages": db.run(history.replay_range(found["id"], since, until, status=status, rate=rate))},
-        yes=yes,
-        as_json=as_json,
-    )
+
+    def act() -> dict[str, int]:
+        if rate is None:
+            return {"messages": db.run(history.replay_range(found["id"], since, until, status=status))}
+        where = {"channel": endpoint, "since": since.isoformat(), "until": until.isoformat()}
+        where |= {} if status is None else {"status": status}
+        return carry_out_paced(db, "replay", where, rate, as_json=as_json)
+
+    carry_out([f"{sentence}."], {**plan, "messages": total, "seconds": seconds}, act, yes=yes, as_json=as_json)

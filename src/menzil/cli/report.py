@@ -12,7 +12,8 @@ import click
 
 from menzil.cli import given
 from menzil.cli.database import Database, connected
-from menzil.cli.pipeline.history import lake_option, must_be_lake, must_be_writable, reading
+from menzil.cli.files import must_be_writable
+from menzil.cli.pipeline.history import lake_option, must_be_lake, reading
 from menzil.cli.pipeline.options import pipeline_options
 from menzil.cli.report_small import TooLargeError, small_report
 from menzil.cli.show import cell, count, document, say
@@ -86,7 +87,9 @@ def _with_spark(
     lake: str | None, dsn: str | None, master: str | None, goal: Slo, since: datetime | None, until: datetime | None,
     *, as_json: bool,
 ) -> Figures:  # fmt: skip
-    with reading(lake, dsn, master, as_json=as_json) as (spark, found):
+    with reading("report", lake, dsn, master, as_json=as_json) as (spark, found, run):
         from menzil.spark.jobs.report import report as job
 
-        return job(spark, lake, dsn=found, slo=goal, start=since, end=until)
+        made = job(spark, lake, dsn=found, slo=goal, start=since, end=until)
+        run.rows = made.total["sent"]
+        return made

@@ -6,6 +6,7 @@ import click
 
 from menzil.cli.database import Database, on_database
 from menzil.cli.show import document, json_option, say, table
+from menzil.model.redact import Redactor
 from menzil.ops import looking, upkeep
 
 
@@ -49,5 +50,7 @@ def set_setting(db: Database, name: str, value: str) -> None:
     It counts from the next transaction on; the value `default` sets it back. Seconds and bytes may carry a unit: 30s,
     "5 min", 64kB.
     """
+    if name == "redact" and value != "default" and (faults := Redactor.of_setting(value).faults):
+        raise faults[0]
     db.run(upkeep.set_setting(name, value))
     say(f"{name} is {db.run(upkeep.setting(name)) or 'empty'}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 import re
 import sys
@@ -13,6 +12,8 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import click
+
+from menzil.model import exact
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Record = Mapping[str, Any]
@@ -43,18 +44,16 @@ def say(sentence: str) -> None:
 
 def document(value: Any) -> None:
     """Print one JSON document."""
-    click.echo(pretty(value) if sys.stdout.isatty() else json.dumps(value, default=_plain, ensure_ascii=False))
+    click.echo(pretty(value) if sys.stdout.isatty() else exact.dumps(value, default=plain))
 
 
 def pretty(value: Any) -> str:
-    """JSON over several lines, unless it is nested so deeply that Python can only write it on one."""
-    try:
-        return json.dumps(value, default=_plain, ensure_ascii=False, indent=2)
-    except RecursionError:
-        return json.dumps(value, default=_plain, ensure_ascii=False)
+    """JSON over several lines; numbers as they were written."""
+    return exact.dumps(value, indent=2, default=plain)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value that JSON has no form for, as one that it has."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, bytes | memoryview):
@@ -66,7 +65,7 @@ def _plain(value: Any) -> Any:
 
 def paint(text: str, colour: str | None = None, *, bold: bool = False) -> str:
     """Colour a text; click takes the colour off again when nobody looks at a terminal."""
-    if os.environ.get("NO_COLOR") or not (colour or bold):
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not (colour or bold):
         return text
     return click.style(text, fg=colour, bold=bold or None)
 
@@ -125,7 +124,7 @@ def cell(value: Any, longest: int | None = None) -> str:
         case float():
             return f"{value:g}"
         case dict() | list():
-            text = json.dumps(value, ensure_ascii=False, default=_plain)
+            text = exact.dumps(value, default=plain)
         case bytes():
             text = f"{len(value)} bytes"
         case _:

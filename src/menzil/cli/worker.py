@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import resource
-import signal
 import sys
-import threading
-import time
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -19,8 +15,10 @@ import click
 
 from menzil.cli.dsn import dsn_option
 from menzil.model.errors import UsageError
+from menzil.telemetry.logs import FORMATS, log_to_stderr
+from menzil.telemetry.serving import Listen
 from menzil.worker import Worker
-from menzil.worker.family import LIFELINE, Family
+from menzil.worker.family import Family
 from menzil.worker.log import LOGGER
 
 
@@ -41,19 +39,25 @@ from menzil.worker.log import LOGGER
 @click.option("--no-prepare", is_flag=True, help="Prepare no statements (PgBouncer before 1.21).")
 @click.option("--no-janitors", is_flag=True, help="Leave the jobs of housekeeping to other workers.")
 @click.option("--no-endpoints", is_flag=True, help="Serve handlers only.")
+@click.option("--metrics-port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve /metrics of this worker.")
+@click.option("--metrics-host", default="127.0.0.1", metavar="ADDRESS", help="Where to.  [default: 127.0.0.1]")
+@click.option("--metrics-token", metavar="SHA256", help="Serve it to who has the token of this digest.")
+@click.option("--log-format", type=click.Choice(FORMATS), default="text", help="JSON has one object a line.")
 @click.option("--verbose", "-v", is_flag=True, help="Say more.")
 def worker(app: str | None, dsn: str | None, processes: int, once: bool, **given: Any) -> None:
-    """Deliver messages to endpoints and handlers until SIGTERM or SIGINT.
+    """Deliver messages to endpoints and handlers until SIGTERM, SIGINT or SIGHUP.
 
-    A second signal hands everything back at once. MODULE:APP is a menzil.Worker with handlers; without it, endpoints
-    are delivered to. Events go to standard error, one per line.
+    A second SIGTERM or SIGINT hands everything back at once. MODULE:APP is a menzil.Worker with handlers; without it,
+    endpoints are delivered to. Events go to standard error, one per line.
     """
-    _log_to_stderr(verbose=given.pop("verbose"))
+    level = logging.DEBUG if given.pop("verbose") else logging.INFO
+    log_to_stderr((LOGGER.name, "menzil.database"), given.pop("log_format"), level=level)
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # of a lost connection our own line is enough
     found = _find(app)
     _override(found, dsn, given)
     if processes > 1:
-        click.get_current_context().exit(asyncio.run(Family(_commands(processes, given["name"])).run()))
-    _watch_lifeline()
+        commands = _commands(processes, given["name"], given["metrics_port"])
+        click.get_current_context().exit(asyncio.run(Family(commands).run()))
     _open_many()
     found.run(once=once)
 
@@ -69,8 +73,11 @@ def _find(app: str | None) -> Worker:
     if app is None:
         return Worker()
     module, _, name = app.partition(":")
-    if not module or not name:
-        raise UsageError(f"{app!r} does not name a worker.", hint="write MODULE:APP, such as shop.tasks:app")
+    if not name or not _is_module(module):
+        # ./shop/tasks.py:app, as a shell completes it
+        meant = module.removesuffix(".py").lstrip("./").replace("/", ".")
+        example = f"{meant}:{name or 'app'}" if _is_module(meant) else "shop.tasks:app"
+        raise UsageError(f"{app!r} does not name a worker.", hint=f"write MODULE:APP, such as {example}")
     sys.path.insert(0, str(Path.cwd()))
     try:
         found: Any = import_module(module)
@@ -87,49 +94,32 @@ def _find(app: str | None) -> Worker:
     return found
 
 
+def _is_module(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("."))
+
+
 def _override(app: Worker, dsn: str | None, given: dict[str, Any]) -> None:
     channels = given["channels"]
     names = None if channels is None else [name.strip() for name in channels.split(",") if name.strip()]
     if names == []:
         raise UsageError("--channels names nothing.", hint="write --channels emails,webhooks")
+    port, host, token = (given[f"metrics_{name}"] for name in ("port", "host", "token"))
+    metrics = None if port is None else Listen(port, host, token)
     off = {name: False for name in ("listen", "prepare", "janitors", "endpoints") if given[f"no_{name}"]}
     values = {name: given[name] for name in ("concurrency", "threads", "name", "lease", "batch", "max_bytes", "grace")}
     # The command line decides, then the program, then the environment, which the worker asks by itself.
-    app.override(dsn, channels=names, **values, **off)
+    app.override(dsn, channels=names, metrics=metrics, **values, **off)
 
 
-def _commands(processes: int, name: str | None) -> list[list[str]]:
-    """Return the command lines of the children: ours, without --processes and each with a name of its own."""
+def _commands(processes: int, name: str | None, port: int | None = None) -> list[list[str]]:
+    """Return the command lines of the children: ours, without --processes, each with a name and a port of its own."""
+    own = ("--processes", "--name", "--metrics-port")
     ours, skip = [], False
     for word in sys.argv[1:]:
-        if skip or word in ("--processes", "--name"):
+        if skip or word in own:
             skip = not skip
-        elif not word.startswith(("--processes=", "--name=")):
+        elif not word.startswith(tuple(f"{option}=" for option in own)):
             ours.append(word)
     names = [[] if name is None else ["--name", f"{name}-{place}"] for place in range(1, processes + 1)]
-    return [["-m", "menzil", *ours, *own] for own in names]
-
-
-def _watch_lifeline() -> None:
-    """End with the parent, should it end without a word."""
-    if LIFELINE not in os.environ:
-        return
-    pipe = int(os.environ.pop(LIFELINE))
-
-    def wait() -> None:
-        os.read(pipe, 1)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=wait, name="menzil-lifeline", daemon=True).start()
-
-
-def _log_to_stderr(*, verbose: bool) -> None:
-    line = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
-    line.converter = time.gmtime
-    handler = logging.StreamHandler()
-    handler.setFormatter(line)
-    for logger in (LOGGER, logging.getLogger("menzil.database")):
-        logger.addHandler(handler)
-        logger.propagate = False
-    LOGGER.setLevel(logging.DEBUG if verbose else logging.INFO)
-    logging.getLogger("psycopg").setLevel(logging.ERROR)  # of a lost connection our own line is enough
+    ports = [[] if port is None else ["--metrics-port", str(port and port + place)] for place in range(processes)]
+    return [["-m", "menzil", *ours, *name, *port] for name, port in zip(names, ports, strict=True)]

@@ -112,7 +112,7 @@ def _play(server: Embedded, began: float) -> int:
     if stage.workshop.page is not None:
         print(f"\nWhat stays is the report of all this: {stage.workshop.page}")
         print(f"and its history: menzil pipeline audit --lake {stage.workshop.place / 'lake'}")
-    print("\nRead on: README.md, docs/tutorials/first-message.md, docs/explanation/engine.md, examples/")
+    print("\nRead on: the README, the tutorial about a first message, how a message travels, the examples.")
     return 0
 
 

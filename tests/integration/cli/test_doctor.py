@@ -52,6 +52,17 @@ def test_dead_letters_circuits_and_blocked_keys_wait_for_a_decision(user: User, 
     assert "→ " in result.stdout
 
 
+def test_a_setting_redact_that_cannot_be_read_is_refused_or_found(user: User, conn: psycopg.Connection[Any]) -> None:
+    assert "'$.a[' is not a JSON path" in user.fails("settings", "set", "redact", "password, $.a[")
+    sent = user.gets("send", "work", '"hunter2"')
+    conn.execute("select menzil.set_setting('redact', 'password, $.a[')")
+    assert "hunter2" not in user.gets("message", "show", sent, "--redact")
+    found = findings(user, 1)
+    assert "everything is hidden: '$.a[' is not a JSON path" in found["redaction"]["sentence"]
+    user.gets("settings", "set", "redact", "default")
+    assert findings(user, 0) == {}
+
+
 def test_a_server_parameter_in_the_name_of_menzil_changes_nothing(user: User, conn: psycopg.Connection[Any]) -> None:
     database = conn.info.dbname
     conn.execute(f"alter database {database} set menzil.max_queue_size = '10'")
@@ -140,6 +151,11 @@ def test_who_may_not_look_everywhere_is_told_so(user: User, conn: psycopg.Connec
         assert result.exit_code == 2
         assert found["schema"] == "unknown"
         assert found["workers"] == "ok"
+        conn.execute("revoke menzil_monitor from onlooker")
+        conn.execute("grant menzil_application to onlooker")
+        result = User(make_conninfo(user.dsn, user="onlooker", password="x")).types("doctor", "--json")
+        (health,) = (one for one in json.loads(result.stdout)["findings"] if one["check"] == "health")
+        assert health["repair"] == "let an administrator run: grant menzil_monitor to onlooker"
     finally:
         conn.execute("drop role onlooker")
 

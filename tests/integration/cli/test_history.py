@@ -106,7 +106,7 @@ def test_a_redrive_of_many_shows_its_plan_and_changes_nothing_without_yes(
 def test_a_redrive_of_everything_goes_in_chunks_and_leaves_closed_channels_alone(
     user: User, mq: Menzil, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("menzil.cli.redrive.CHUNK", 2)
+    monkeypatch.setattr("menzil.watch.redriving.CHUNK", 2)
     user.gets("endpoint", "create", "hook", "--url", "https://example.com/")
     kill(user, mq, "hook", ["HTTP 404 Not Found"])
     kill(user, mq, "work", ["HTTP 404 Not Found"] * 5)

@@ -83,10 +83,7 @@ def test_a_filter_looks_only_so_far_and_says_where_to_go_on(user: User, monkeypa
     user.gets("channel", "set", "rare")
     rare = int(user.gets("send", "rare", "1"))
     user.gets("send", "work", "--batch", stdin="1\n" * 10)
-    monkeypatch.setattr(
-        looking_messages.messages, "__kwdefaults__", {**looking_messages.messages.__kwdefaults__, "scan": 4}
-    )
-    monkeypatch.setattr(looking_messages.reach, "__defaults__", (None, 4))
+    monkeypatch.setattr("menzil.cli.message.SCAN", 4)
     pages, before = [], []
     while not pages or pages[-1]["next_before"]:
         pages.append(user.reads("message", "list", "--channel", "rare", *before))

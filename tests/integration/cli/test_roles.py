@@ -82,7 +82,7 @@ def test_a_monitor_sees_numbers_and_no_messages(user: User, member: Callable[[st
         monitor.reads(*words)
     for words, role in (
         (["message", "show", sent], "menzil_application"),
-        (["message", "list"], "menzil_admin"),
+        (["message", "list"], "menzil_pipeline"),
         (["send", "work", "1"], "menzil_application"),
         (["channel", "pause", "work"], "menzil_admin"),
     ):
@@ -133,7 +133,9 @@ def test_two_who_change_an_endpoint_at_once_lose_nothing(user: User, monkeypatch
 
 
 #: Commands of one word.
-SINGLE = {"send", "publish", "worker", "workers", "metrics", "replay", "report", "subscribe", "unsubscribe"}
+SINGLE = {
+    "send", "publish", "worker", "workers", "metrics", "replay", "report", "subscribe", "unsubscribe", "pulse", "top",
+}  # fmt: skip
 
 #: Every command that asks the database, with arguments that let it ask.
 WORDS = [
@@ -145,6 +147,8 @@ WORDS = [
     "channel release other", "channel purge work --yes",
     "settings list", "settings get notify", "settings set notify on",
     "schedule list", "schedule pause s", "schedule resume s", "schedule drop s",
+    "channel state", "channel turns", "pulse", "top --once",
+    "message why 1", "message life 1", "message compare 1 1",
     "message show 1", "message list", "message peek work", "message cancel 1", "message retry-now 1",
     "dlq summary", "dlq causes", "dlq list", "dlq show 1", "dlq redrive 1", "dlq cleanup --yes",
     "replay 1", "archive maintain", "archive cleanup --yes", "archive verify",

@@ -80,6 +80,16 @@ def test_no_digit_of_a_number_is_lost(user: User) -> None:
     with psycopg.connect(user.dsn) as conn:
         row = conn.execute("select payload::text from menzil.queue where id = %s", [sent]).fetchone()
     assert row == ("[0.10000000000000000000001, 12345678901234567890123]",)
+    sent = user.gets("send", "work", "7" * 5000)
+    with psycopg.connect(user.dsn) as conn:
+        row = conn.execute("select payload::text from menzil.queue where id = %s", [sent]).fetchone()
+    assert row == ("7" * 5000,)
+
+
+def test_half_a_character_is_refused_with_a_sentence(user: User) -> None:
+    told = user.fails("send", "work", r'{"name": "\ud83d"}')
+    assert told.startswith(r"Error: The body has half a character, \ud83d.")
+    assert user.gets("send", "work", r'{"name": "\ud83d\ude00"}')
 
 
 def test_a_batch_is_a_message_per_line(user: User, tmp_path: Path) -> None:

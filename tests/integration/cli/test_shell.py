@@ -42,3 +42,25 @@ def test_errors_leave_standard_output_alone(user: User) -> None:
     answer = typed({"MENZIL_DSN": user.dsn}, "send", "nowhere", "1")
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr.startswith("Error: There is no channel or endpoint named 'nowhere'.\nHint: ")
+
+
+def test_a_disk_that_is_full_is_one_sentence(user: User) -> None:
+    with open("/dev/full", "w") as full:
+        environment = os.environ | {"MENZIL_DSN": user.dsn}
+        command = [*MENZIL, "channel", "list"]
+        told = subprocess.run(command, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert told.returncode == 2
+    assert told.stderr == "Error: The output cannot be written: No space left on device.\n"
+
+
+def test_a_worker_without_standard_streams_delivers(user: User, tmp_path: Path) -> None:
+    """Some programs start daemons with these closed; a connection must not get their numbers."""
+    (tmp_path / "shop.py").write_text(
+        "import menzil\napp = menzil.Worker()\n@app.handler('work')\ndef work(message):\n    print('done')\n"
+    )
+    sent = user.gets("send", "work", "1")
+    line = f"exec {' '.join(MENZIL)} worker shop:app --once <&- >&- 2>&-"
+    environment = os.environ | {"MENZIL_DSN": user.dsn}
+    ended = subprocess.run(["sh", "-c", line], env=environment, cwd=tmp_path, timeout=60, check=False)
+    assert ended.returncode == 0
+    assert user.reads("message", "show", sent)["status"] == "completed"

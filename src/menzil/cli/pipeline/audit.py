@@ -44,10 +44,12 @@ def audit(
     """Check on the history that every promise was kept, and exit with 1 if one was not."""
     if ledger is not None and "://" not in ledger and not Path(ledger).exists():
         raise UsageError(f"There is no file or directory {ledger}.", hint="check --ledger")
-    with reading(lake, dsn, master, as_json=as_json) as (spark, found):
+    with reading("audit", lake, dsn, master, as_json=as_json) as (spark, found, run):
         from menzil.spark.jobs.audit import audit as job
 
         made = job(spark, lake, found, ledger=ledger, samples=show, commit_slack=commit_slack)
+        run.rows = made.counts["ended"] + made.counts["live"]
+        run.verdict = "ok" if made.ok else count(sum(check.violations for check in made.checks), "violation")
     if as_json:
         document(asdict(made) | {"ok": made.ok})
     else:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 from menzil.cli.lazy import SOMETHING_TO_FIX
 from menzil.cli.pipeline import tell
+from menzil.cli.pipeline.options import Workshop
 
 if TYPE_CHECKING:
     from menzil.spark.jobs.bulk import BulkPlan, SendReport
 
 
 def conclude(
+    shop: Workshop,
+    kind: str,
     opening: list[str],
     plan: BulkPlan,
     act: Callable[[], SendReport],
@@ -34,7 +37,7 @@ def conclude(
     tell.conclude(
         sentences,
         asdict(plan),
-        lambda: tell.finished(act(), as_json),
+        lambda: tell.finished(shop, kind, None, act, as_json),
         yes=yes,
         stopped=bad and rejects is None,
         as_json=as_json,

@@ -11,6 +11,7 @@ import click
 from menzil.cli import given
 from menzil.cli.lazy import SOMETHING_TO_FIX
 from menzil.cli.pipeline.options import Workshop, pipeline_options, workshop
+from menzil.cli.pipeline.record import recorded
 from menzil.cli.pipeline.watch import watching
 from menzil.cli.plan import carry_out
 from menzil.cli.show import count, document, say
@@ -88,12 +89,17 @@ def export(
         def act() -> dict[str, object]:
             from menzil.spark.jobs.export import export as job  # only now: importing Spark takes a while
 
-            report = job(shop.spark, shop.dsn, lake, until=end, drop=drop, run_id=run_id, promote=promote)
+            with recorded(shop, "export", lake) as run:
+                report = job(shop.spark, shop.dsn, lake, until=end, drop=drop, run_id=run_id, promote=promote)
+                run.rows, run.files = report.rows, sum(month.files for month in report.months)
+                run.verdict = "repeated" if report.repeated else "ok"
             done: dict[str, object] = asdict(report) if as_json else {"messages": report.rows}
             if compact:
                 from menzil.spark.lake import compact as rewrite
 
-                done |= {"compacted": asdict(rewrite(shop.spark, lake))} if as_json else {}
+                with recorded(shop, "compact", lake):
+                    made = rewrite(shop.spark, lake)
+                done |= {"compacted": asdict(made)} if as_json else {}
             if not as_json:
                 _tell(report)
             return done
@@ -116,7 +122,10 @@ def _tell(report: ExportReport) -> None:
 def _verify(shop: Workshop, lake: str, as_json: bool) -> None:
     from menzil.spark.lake import verify
 
-    report = verify(lake, shop.dsn, spark=shop.spark)
+    with recorded(shop, "verify", lake) as run:
+        report = verify(lake, shop.dsn, spark=shop.spark)
+        run.rows, run.files = report.rows, report.files
+        run.verdict = "ok" if report.ok else count(len(report.problems), "problem")
     if as_json:
         document(asdict(report))
     else:

@@ -55,6 +55,8 @@ def fanout(
             *([f"{count(plan.unwanted, 'event')} fit no subscription."] if plan.unwanted else []),
         ]
         bulk.conclude(
+            shop,
+            "fanout",
             opening,
             plan,
             lambda: job.fanout(spark, frame, shop.dsn, **said, rejects=rejects, plan=plan),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from menzil.cli.pipeline.options import Workshop, workshop
 from menzil.cli.pipeline.options import is_running as is_running
+from menzil.cli.pipeline.record import Run, recorded
 from menzil.cli.pipeline.watch import watching
 from menzil.model.errors import UsageError
 
@@ -35,28 +35,25 @@ def must_be_lake(lake: str | None) -> None:
         raise UsageError(f"There is no lake in {lake}.", hint=f"`menzil pipeline export --lake {lake}` makes one")
 
 
-def must_be_writable(out: Path) -> None:
-    """Refuse a file that could not be written at the end of all the work."""
-    if not out.parent.is_dir():
-        raise UsageError(f"There is no directory {out.parent}.", hint="make it, or choose another place with --out")
-    if not os.access(out if out.exists() else out.parent, os.W_OK):
-        raise UsageError(f"{out} may not be written.", hint="choose another place with --out")
-
-
 @contextmanager
 def reading(
-    lake: str | None, dsn: str | None, master: str | None, *, as_json: bool
-) -> Iterator[tuple[SparkSession, str | None]]:
-    """Spark, and the dsn to read from: a lake alone asks no database, not even the embedded one."""
+    kind: str, lake: str | None, dsn: str | None, master: str | None, *, as_json: bool
+) -> Iterator[tuple[SparkSession, str | None, Run]]:
+    """Spark, the dsn to read from, and the run: a lake alone asks no database, not even the embedded one."""
     must_be_lake(lake)
     if lake is None or dsn is not None:
-        with workshop(dsn, master) as shop, _plainly(), watching(shop, as_json=as_json):
-            yield shop.spark, shop.dsn
+        with (
+            workshop(dsn, master) as shop,
+            recorded(shop, kind, lake) as run,
+            _plainly(),
+            watching(shop, as_json=as_json),
+        ):
+            yield shop.spark, shop.dsn, run
         return
     alone = Workshop("", cast("Database", None), master, is_running())
     try:
         with _plainly(), watching(alone, as_json=as_json):
-            yield alone.spark, None
+            yield alone.spark, None, Run()
     finally:
         alone.close()
 

@@ -89,7 +89,9 @@ def replay(
         tell.conclude(
             sentences,
             asdict(plan),
-            lambda: tell.finished(job.replay(spark, shop.dsn, lake, **said, plan=plan), as_json),
+            lambda: tell.finished(
+                shop, "replay", lake, lambda: job.replay(spark, shop.dsn, lake, **said, plan=plan), as_json
+            ),
             yes=yes,
             stopped=stopped,
             as_json=as_json,

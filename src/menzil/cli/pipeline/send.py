@@ -55,6 +55,8 @@ def send(
         plan = job.plan_send(spark, frame, shop.dsn, **said)
         opening = [f"Sends {count(plan.messages, 'message')} of {count(plan.rows, 'row')}."]
         bulk.conclude(
+            shop,
+            "send",
             opening,
             plan,
             lambda: job.send(spark, frame, shop.dsn, **said, rejects=rejects, plan=plan),

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from menzil.cli.pipeline.options import Workshop
+from menzil.cli.pipeline.record import recorded
 from menzil.cli.plan import carry_out
 from menzil.cli.show import cell, count, document, say
 
@@ -71,8 +73,11 @@ def conclude(
         document({"plan": plan, "done": None})
 
 
-def finished(report: Any, as_json: bool) -> dict[str, Any]:
-    """A report as the `done` of a document, with a sentence for whoever reads along."""
+def finished(shop: Workshop, kind: str, lake: str | None, job: Callable[[], Any], as_json: bool) -> dict[str, Any]:
+    """Do the job; its report as the `done` of a document, with a sentence for whoever reads along."""
+    with recorded(shop, kind, lake) as run:
+        report = job()
+        run.rows, run.verdict = report.messages, "repeated" if report.repeated else "ok"
     if not as_json:
         words = "were sent before; nothing was sent now" if report.repeated else f"sent in {report.seconds:.1f} s"
         say(f"{count(report.messages, 'message')} {words}.")

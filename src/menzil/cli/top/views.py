@@ -1,0 +1,168 @@
+"""What top shows: each view is asked once a second for a picture, which is a few lines and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from menzil.cli.show import cell, duration
+from menzil.model.redact import Redactor
+from menzil.ops import endpoints, history, watch
+from menzil.watch import channels, messages
+from menzil.watch.finding import Run
+from menzil.watch.frame import frame
+from menzil.watch.redaction import redacted, redactor
+from menzil.watch.states import number
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Lines above a table; `key` is the column that tells rows apart."""
+
+    lines: list[str]
+    columns: list[str]
+    rows: list[Row]
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Something to look at; `opens` is what Enter on a row leads to."""
+
+    title: str
+    look: Callable[[Run], Picture]
+    opens: Callable[[Row], View] | None = None
+    sorts: bool = field(default=False)
+
+
+def queue(sort: str = "oldest", contains: str = "") -> View:
+    """The whole queue: a head line and its channels."""
+
+    def look(run: Run) -> Picture:
+        found = frame(run, sort=sort, contains=contains)
+        filtered = f", names with {contains!r}" if contains else ""
+        lines = [*head(found), f"channels by {sort.replace('_', ' ')}{filtered}"]
+        columns = ["channel", "state", "waiting", "oldest", "flying", "in/min", "out/min", "failed", "dead", "workers"]
+        return Picture(lines, columns, [_channel(row) for row in found["channels"]], "channel")
+
+    return View("queue", look, lambda row: channel(row["channel"]), sorts=True)
+
+
+def head(found: Row) -> list[str]:
+    """The numbers of a frame on one line."""
+    rates, p95 = found["rates"], found["p95_ms"]
+    parts = [
+        f"waiting {found['waiting']:,}",
+        f"oldest {duration(found['oldest_s'])}",
+        f"in flight {found['in_flight']:,}",
+        f"dead {found['dead']:,}",
+        f"p95 {'-' if p95 is None else milliseconds(p95)}",
+        f"workers {found['workers_alive']}",
+        f"sent {rates['sent']:g}/min",
+        f"completed {rates['completed']:g}/min",
+        f"failed tries {rates['failed_tries']:g}/min",
+    ]
+    return ["   ".join(parts)]
+
+
+def milliseconds(value: float) -> str:
+    """A latency in the unit that a person would choose."""
+    return f"{value:.0f} ms" if value < 1000 else f"{value / 1000:.1f} s" if value < 60_000 else duration(value / 1000)
+
+
+def _channel(row: Row) -> Row:
+    limit = "" if row["max_concurrency"] is None else f"/{row['max_concurrency']}"
+    share = row["failure_share"]
+    return {
+        "channel": row["channel"],
+        "state": row["state"],
+        "waiting": number(row["waiting"]),
+        "oldest": "-" if row["oldest_s"] is None else duration(row["oldest_s"]),
+        "flying": f"{row['in_flight']}{limit}",
+        "in/min": f"{row['in_per_minute']:g}",
+        "out/min": f"{row['out_per_minute']:g}",
+        "failed": "-" if share is None else f"{100 * share:.1f} %",
+        "dead": number(row["dead"]),
+        "workers": row["workers"],
+    }
+
+
+def channel(name: str) -> View:
+    """One channel: what it hands out next, and the keys that dead letters block."""
+
+    def look(run: Run) -> Picture:
+        found = channels.channel(run, name, redactor=_hides(run))
+        shown = ("state", "waiting", "scheduled", "oldest_s", "in_flight", "max_concurrency", "rate_used", "rate_limit")
+        facts = [f"{word.replace('_', ' ')} {cell(found[word])}" for word in shown if found[word] is not None]
+        blocked = [
+            f"key {cell(one['ordering_key'])} is blocked by dead letter {one['id']}: {cell(one['last_error'], 100)}"
+            for one in found["blocked"]
+        ]
+        columns = ["id", "priority", "ordering_key", "attempt", "created_at", "expires_at"]
+        return Picture([f"channel {cell(name)}", "   ".join(facts), *blocked], columns, found["next"], "id")
+
+    return View(f"channel {name}", look, lambda row: message(row["id"]))
+
+
+def message(message_id: int) -> View:
+    """One message: why it waits, and its life."""
+
+    def look(run: Run) -> Picture:
+        hide = _hides(run)
+        reasons = messages.waits(run, message_id, redactor=hide)["why"]
+        told = messages.life(run, message_id, redactor=hide)["life"]
+        lines = [f"message {message_id}"]
+        for reason in reasons:
+            lines.append(f"{cell(reason['reason']).replace('_', ' ')}: {cell(reason['sentence'])}")
+            lines += [f"  → {cell(reason['repair'])}"] if reason["repair"] else []
+        rows = [{**row, "n": place} for place, row in enumerate(told)]
+        return Picture(lines, ["at", "what", "message_id", "attempt", "worker", "sentence"], rows, "n")
+
+    return View(f"message {message_id}", look)
+
+
+def endpoint_list() -> View:
+    """Endpoints and how they are."""
+
+    def look(run: Run) -> Picture:
+        hide = _hides(run)
+        rows = [redacted(row, hide) for row in run(endpoints.get_endpoint_health())]
+        columns = ["endpoint_name", *[name for name in (rows[0] if rows else {}) if name != "endpoint_name"]]
+        return Picture([f"{len(rows)} endpoints"], columns, rows, "endpoint_name")
+
+    return View("endpoints", look, lambda row: channel(row["endpoint_name"]))
+
+
+def causes() -> View:
+    """Dead letters by what went wrong."""
+
+    def look(run: Run) -> Picture:
+        hide = _hides(run)
+        rows = [redacted(row, hide) for row in run(history.dlq_causes(None, 50))]
+        for place, row in enumerate(rows):
+            row["n"] = place
+        columns = ["failed_count", "endpoint_name", "error_class", "cause", "oldest_failed_at", "newest_failed_at"]
+        lines = ["dead letters by cause" if rows else "there are no dead letters"]
+        return Picture(lines, columns, rows, "n")
+
+    return View("causes", look, lambda row: channel(row["endpoint_name"]))
+
+
+def workers() -> View:
+    """Who is at work."""
+
+    def look(run: Run) -> Picture:
+        rows = [asdict(one) for one in run(watch.get_worker_status())]
+        columns = ["worker", "status", "host", "pid", "version", "channels", "in_flight", "concurrency", "delivered"]
+        lines = [f"{len(rows)} workers" if rows else "no worker is known"]
+        return Picture(lines, [*columns, "failed", "last_heartbeat_at"], rows, "worker")
+
+    return View("workers", look)
+
+
+def _hides(run: Run) -> Redactor:
+    # A screen is looked at by more people than the one at the keyboard.
+    return redactor(run)
