@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+from menzil.ops.choosing import LIBPQ_VARIABLES
 from tests.spark import warm
 
 if TYPE_CHECKING:
@@ -39,7 +40,11 @@ def spark() -> Iterator[SparkSession]:
     """`local[2,3]`: two tasks at a time, and a task that fails is tried again as on a cluster."""
     from menzil.spark.session import get_session
 
-    session = get_session("tests", "local[2,3]", quick=True, conf={"spark.driver.memory": "1g"})
+    with pytest.MonkeyPatch.context() as patch:  # Spark's own processes keep the environment that Java starts with
+        for name in ("MENZIL_DSN", *LIBPQ_VARIABLES):
+            patch.delenv(name, raising=False)
+        patch.setenv("MENZIL_PG_DIR", "/nonexistent")
+        session = get_session("tests", "local[2,3]", quick=True, conf={"spark.driver.memory": "1g"})
     yield session
     session.stop()
 

@@ -21,7 +21,8 @@ from menzil.spark.lake.load import EVERY, load
 from menzil.spark.lake.manifest import File, Manifest, Slice
 from menzil.spark.lake.schema import COLUMNS, union
 from menzil.spark.lake.state import State
-from menzil.spark.lake.storage import LocalStorage, Storage
+from menzil.spark.lake.storage import LocalStorage, Storage, open_storage
+from menzil.spark.session.launch import names_in_utf8
 from menzil.spark.source import partitions
 from menzil.spark.source.options import ReadOptions
 
@@ -233,3 +234,19 @@ def test_ends_are_read_by_transaction_id_in_pieces_that_meet_and_only_of_the_arc
         ReadOptions.of({"dsn": "x", "table": "dlq", "endedFrom": "5"})
     with pytest.raises(UsageError, match="endedFrom is 'x'"):
         ReadOptions.of({"dsn": "dbname=x", "endedFrom": "x"})
+
+
+def test_a_lake_whose_name_java_cannot_write_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    named = tmp_path / "gr\udcf6\udcdfe"  # bytes of Latin-1, as Python reads them
+    with pytest.raises(UsageError, match="names files in UTF-8, which has not all letters of") as refused:
+        open_storage(named, spark)
+    assert "LC_ALL=C.UTF-8" in str(refused.value)
+    assert not named.exists()
+    for environ, added in (
+        ({"LC_ALL": "C", "LANG": "de_DE.UTF-8"}, True),
+        ({"LC_CTYPE": "POSIX"}, True),
+        ({}, True),
+        ({"LANG": "de_DE.UTF-8"}, False),
+        ({"LC_ALL": "", "LC_CTYPE": "C.UTF-8"}, False),
+    ):
+        assert names_in_utf8(environ) == ({"LC_ALL": "C.UTF-8"} if added else {}), environ

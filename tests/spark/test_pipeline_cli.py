@@ -189,13 +189,13 @@ def test_the_bar_fills_from_left_to_right() -> None:
 
 @pytest.mark.slow
 def test_the_command_starts_and_stops_its_own_spark(db: str, conn: psycopg.Connection[Any], tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text("id,amount\n1,2.50\n")
-    command = [sys.executable, "-m", "menzil", "pipeline", "send", str(tmp_path / "rows.csv"), "--endpoint", "billing",
+    (tmp_path / "Größe.csv").write_text("id,amount\n1,2.50\n")
+    command = [sys.executable, "-m", "menzil", "pipeline", "send", str(tmp_path / "Größe.csv"), "--endpoint", "billing",
                "--send-id", "s", "--schema", "id bigint, amount decimal(10,2)", "--master", "local[1]", "--yes",
                "--json"]  # fmt: skip
     # A Java that compiles only once is all the same to the command, and quicker up; no other would map its classes.
     quick = {"MENZIL_DSN": db, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-    quick["MENZIL_CLASS_ARCHIVE"] = "off"
+    quick |= {"MENZIL_CLASS_ARCHIVE": "off", "LC_ALL": "C"}  # a script's locale, and a name that ASCII lacks
     done = subprocess.run(
         command, env={**os.environ, **quick}, capture_output=True, text=True, timeout=200, check=False
     )

@@ -83,6 +83,20 @@ def test_what_read_chose_for_the_source_keeps_its_name(db: str, monkeypatch: pyt
     assert for_source("dbname=other").chosen_by == "the option dsn"
 
 
+def test_the_source_says_that_it_starts_no_embedded_server(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([("2",)], "payload string")
+    writing = rows.write.format("menzil").option("endpoint", "billing").mode("append")
+    frame = spark.read.format("menzil").option("table", "queue").load()
+    for ask_it in (frame.collect, writing.save):
+        with pytest.raises(Exception) as failed:  # noqa: PT011  # Java's, which explain() reads
+            ask_it()
+        told = str(explain(failed.value))
+        assert told.startswith(
+            'format("menzil") starts no embedded PostgreSQL, none runs in /nonexistent, and no argum'
+        )
+        assert "menzil pg start" in told
+
+
 def test_a_question_of_the_driver_names_the_answer_that_led_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MENZIL_DSN", "postgresql://127.0.0.1:1/shop")
     with pytest.raises(MenzilError, match="chosen by the variable MENZIL_DSN"):

@@ -48,7 +48,9 @@ def for_source(dsn: str | None) -> Dsn:
         chosen = elsewhere if elsewhere is not None and _written_out(elsewhere) == chosen else chosen
     if chosen is None:
         hint = 'give .option("dsn", …), set MENZIL_DSN before Spark starts, or run `menzil pg start`'
-        raise UsageError("No database was named, and no embedded PostgreSQL runs.", hint=hint)
+        raise UsageError(
+            f'format("menzil") starts no embedded PostgreSQL, none runs in {data_dir()}, and {NOBODY}.', hint=hint
+        )
     return _written_out(chosen)
 
 

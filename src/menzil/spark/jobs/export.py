@@ -40,7 +40,7 @@ PATIENCE = 30.0
 
 @dataclass(frozen=True)
 class MonthReport:
-    """What became of a month: `rows` new ones; `drop` is what the database answered, None when it was not asked."""
+    """What became of a month: `rows` new ones; `drop` says whether it left the database, None when it was not to."""
 
     month: str
     rows: int
@@ -103,7 +103,7 @@ def export(
         source = must_be_the_same(spark, conn, dsn, storage)
         exporter = Exporter(spark, conn, dsn, storage, run, until, tell, source)
         exporter.promote(promote)
-        reports = []
+        reports, moment = [], datetime.now(UTC)
         for found in ask(conn, ops.archive_months()):
             month = layout.month_label(found.starts_at)
             if (months is not None and month not in months) or (until is not None and found.starts_at >= until):
@@ -111,8 +111,8 @@ def export(
             report = MonthReport(month, 0, 0, 0, found.is_open)
             if not finished:
                 report = _exported(report, exporter.month(month))
-            if drop and not found.is_open and (until is None or layout.month_end(month) <= until):
-                answer = drop_month(spark, conn, storage, month)
+            if drop and layout.month_end(month) <= min(until or moment, moment):
+                answer = "open" if found.is_open else drop_month(spark, conn, storage, month)
                 report = replace(report, drop=answer)
                 tell("drop", month, report.rows)
             if report.rows or report.drop:

@@ -60,12 +60,27 @@ def open_storage(lake: str | os.PathLike[str], spark: SparkSession | None = None
     text = os.fspath(lake)
     scheme = urlsplit(text).scheme if "://" in text or text.startswith("file:") else ""
     if scheme in ("", "file"):
-        return LocalStorage(unquote(urlsplit(text).path) if scheme else text)
+        local = LocalStorage(unquote(urlsplit(text).path) if scheme else text)
+        if spark is not None:
+            _demand_name(local.root, spark)
+        return local
     if spark is None:
         raise UsageError(f"{scheme}:// is reached through Spark.", hint="pass spark=…")
     from menzil.spark.lake.hadoop import HadoopStorage
 
     return HadoopStorage(text, spark)
+
+
+def _demand_name(root: str, spark: SparkSession) -> None:
+    """Refuse a directory whose name Java would write with question marks: the lake would lie elsewhere."""
+    if root.isascii():
+        return
+    encoding = str(spark._jvm.java.lang.System.getProperty("sun.jnu.encoding"))  # type: ignore[union-attr]
+    try:
+        root.encode(encoding)
+    except UnicodeEncodeError:
+        sentence = f"The Java of this session names files in {encoding}, which has not all letters of {root!r}."
+        raise UsageError(sentence, hint="set LC_ALL=C.UTF-8 before Spark starts, or choose another directory") from None
 
 
 class LocalStorage:

@@ -138,11 +138,15 @@ def start(
     """Start the JVM, do something else, and wait until it listens; its port and the word that opens it."""
     with tempfile.TemporaryDirectory(prefix="menzil-") as place:
         said = Path(place) / "gateway"
-        environment = os.environ | {
-            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(said),
-            "SPARK_CONNECT_MODE": "0",
-            "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
-        }
+        environment = (
+            os.environ
+            | {
+                "_PYSPARK_DRIVER_CONN_INFO_PATH": str(said),
+                "SPARK_CONNECT_MODE": "0",
+                "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
+            }
+            | names_in_utf8(os.environ)
+        )
         if not is_local(settings.get("spark.master", "")):
             # With a home, Python workers import a zip of PySpark and compile it anew, each for a second or more;
             # without one they take the installed package. Only executors elsewhere need it.
@@ -163,6 +167,15 @@ def start(
         told = said.read_bytes()
     port, length = struct.unpack("!ii", told[:8])
     return port, told[8 : 8 + length].decode()
+
+
+def names_in_utf8(environ: Mapping[str, str]) -> dict[str, str]:
+    """What lets Java name files as Python does: in the C locale it writes ? for a letter that ASCII lacks.
+
+    A script that says LC_ALL=C would get a lake in another directory than the one it names.
+    """
+    spoken = environ.get("LC_ALL") or environ.get("LC_CTYPE") or environ.get("LANG") or "C"
+    return {"LC_ALL": "C.UTF-8"} if spoken in ("C", "POSIX") else {}
 
 
 def end(seconds: float = 30) -> None:

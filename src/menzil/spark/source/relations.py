@@ -171,7 +171,8 @@ RELATIONS = {
             content bytea, payload_hash text, priority smallint, ordering_key text, idempotency_key text,
             correlation_id uuid, headers jsonb, metadata jsonb, scheduled_at timestamptz, expires_at timestamptz,
             created_at timestamptz, num_attempts bigint, retry_count integer, last_error text, state bytea,
-            redrive_of bigint, replay_of bigint, blocks_key boolean, attempts jsonb""",
+            redrive_of bigint, replay_of bigint, blocks_key boolean, attempts jsonb, cause text,
+            cause_hash text""",
             key="id",
         ),
         _relation(
