@@ -12,6 +12,7 @@ import traceback
 from statistics import median
 
 from bench import machine, report
+from bench.before import Before, NoHistoryError
 from bench.crew import Crew
 from bench.peers import page
 from bench.server import circumstances, serve
@@ -20,7 +21,7 @@ from bench.session import L_CLIENTS, Session
 SECTIONS = (
     "send", "batch", "drain",
     "counts", "calls", "lanes", "lives",
-    "depth", "held", "hot", "fair", "deliver", "wake", "memory", "noop",
+    "depth", "held", "hot", "fair", "plans", "deliver", "wake", "memory", "noop",
     "peer_send", "peer_batch", "peer_drain", "peer_latency", "peer_held",
     "spark_read",
     "spark_write",
@@ -44,7 +45,18 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--patience", type=float, metavar="SECONDS", help="how long to wait, in all, for a quiet machine (60; quick: 5)"
     )
+    parser.add_argument(
+        "--beside", metavar="COMMIT", help="only compare send, drain and delivery with this commit, by CPU"
+    )
     given = parser.parse_args()
+    if given.beside and given.section:
+        parser.error("--beside is a section of its own: name no other")
+    if given.beside:
+        given.beside_tree = Before(given.beside)
+        try:
+            given.beside_tree.tree  # noqa: B018
+        except NoHistoryError as error:
+            parser.error(str(error))
     given.section = [name for word in given.section for name in GROUPS.get(word, (word,))]
     for name in given.section:
         if name not in SECTIONS:
@@ -59,11 +71,13 @@ def main() -> int:
     given = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was made is removed then, too
     sections = [name for name in SECTIONS if name in given.section] or list(SECTIONS)
+    sections = ["beside"] if given.beside else sections
     with serve(given.dsn) as server, Crew(L_CLIENTS) as crew:
         facts = circumstances(server)
         for line in facts.items():
             print("{}: {}".format(*line), flush=True)
         session = Session(server, crew, given.quick, given.patience)
+        session.beside = given.beside_tree if given.beside else None
         others: list[str] = []
         failed: list[str] = []
         for name in sections:
@@ -78,9 +92,8 @@ def main() -> int:
             if crew.foreign:
                 others.append(f"{name} {median(crew.foreign):.0%}")
         facts["others used of the machine, median of the measurements"] = ", ".join(others)
-        facts["run"] = (
-            f"{' '.join(sections)}{' --quick' if given.quick else ''}, {time.monotonic() - session.began:.0f} s"
-        )
+        asked = [*sections, *([given.beside] if given.beside else []), *(["--quick"] if given.quick else [])]
+        facts["run"] = f"{' '.join(asked)}, {time.monotonic() - session.began:.0f} s"
         facts["load average at the end"] = f"{os.getloadavg()[0]:.1f}"
     whole = not failed and len(sections) == len(SECTIONS) and not given.quick
     written = report.write(facts, session.figures, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()), keep=whole)

@@ -21,7 +21,10 @@ class NoHistoryError(Exception):
 
 
 class Before:
-    """The files of 0.1.0 in a directory that is removed at the end. They are unpacked when they are first asked for."""
+    """The files of 0.1.0, or of another commit, in a directory that is removed at the end.
+
+    They are unpacked when they are first asked for.
+    """
 
     def __init__(self, commit: str = COMMIT) -> None:
         self._commit = commit
@@ -35,7 +38,8 @@ class Before:
             packed = subprocess.run(command, capture_output=True, check=True).stdout
         except (OSError, subprocess.CalledProcessError) as error:
             told = getattr(error, "stderr", b"") or str(error).encode()
-            raise NoHistoryError(f"no {NAME}: {told.decode(errors='replace').strip().splitlines()[-1]}") from None
+            name = NAME if self._commit == COMMIT else self._commit
+            raise NoHistoryError(f"no {name}: {told.decode(errors='replace').strip().splitlines()[-1]}") from None
         place = Path(self._place.name)
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(place, filter="data")

@@ -39,6 +39,7 @@ class Session:
     bases: dict[tuple[str, int], str] = field(default_factory=dict)  # by peer and messages: databases to be copied
     league: League = field(default_factory=League)
     before: Before = field(default_factory=Before)  # version 0.1.0
+    beside: Before | None = None  # another commit, for the section of that name
 
     @property
     def repeats(self) -> int:
