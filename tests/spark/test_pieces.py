@@ -105,5 +105,5 @@ def test_options_are_checked_and_the_dsn_is_in_no_text(monkeypatch: pytest.Monke
     for name in ("MENZIL_DSN", *LIBPQ_VARIABLES):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MENZIL_PG_DIR", "/nonexistent")
-    with pytest.raises(UsageError, match="No database was named, and no embedded PostgreSQL runs"):
+    with pytest.raises(UsageError, match="starts no embedded PostgreSQL, none runs in /nonexistent"):
         ReadOptions.of({})

@@ -40,8 +40,25 @@ create table menzil.pulse_minute (
   primary key (channel_id, at)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
 create index pulse_minute_at on menzil.pulse_minute (at);
--- The same by the hour, for what is older than 48 hours.
-create table menzil.pulse_hour (like menzil.pulse_minute including defaults, primary key (channel_id, at));
+-- The same by the hour, for what is older than 48 hours. Written out: LIKE would copy the names of constraints too, and a restored dump,
+-- which makes this table first, would give those of pulse_minute other names.
+create table menzil.pulse_hour (
+  channel_id    integer not null,
+  at            timestamptz not null,                -- when the hour began
+  waiting       bigint,
+  in_flight     bigint,
+  oldest_s      double precision,
+  sent          bigint not null default 0,
+  completed     bigint not null default 0,
+  failed_tries  bigint not null default 0,
+  dead          bigint not null default 0,
+  deferred      bigint not null default 0,
+  expired       bigint not null default 0,
+  cancelled     bigint not null default 0,
+  ended_ms      integer[],
+  try_ms        integer[],
+  primary key (channel_id, at)
+);
 create index pulse_hour_at on menzil.pulse_hour (at);
 
 -- What the parts of the job pulse hand to each other: n more of this kind in this minute. bucket: 1 to 12, of ended_ms or try_ms.
