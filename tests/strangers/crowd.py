@@ -60,7 +60,7 @@ SESSIONS = {
     "deliver": ("worker",),
     "settle": ("settler",),
     "jobs": ("jobs",),
-    "watch": ("watcher", "careful watcher", "looker", "asker"),
+    "watch": ("watcher", "careful watcher", "looker", "teller", "asker"),
     "cancel": ("canceller",),
     "work": (NAME,),
 }
@@ -107,6 +107,7 @@ class Crowd:
             ("watcher", "monitor", self._watch, 0.2),
             ("careful watcher", "careful_monitor", self._watch_carefully, 0.2),
             ("looker", "monitor", self._look, 0.2),
+            ("teller", "monitor", self._tell, 0.2),
             ("asker", "application", self._ask_status, 0.05),
             ("canceller", "application", self._cancel, 0.1),
         ]
@@ -245,8 +246,15 @@ class Crowd:
         for function in LOOKS:
             ask(f"select * from menzil.{function}()")
             self.diary.note("watch", function)
-        for function, text in TOLD.items() if self._last else ():
-            ask(text, self._last)
+        self._tell_of_last(ask, "message_why")
+
+    def _tell(self, ask: Ask) -> None:
+        """A session of its own: this function reads the event log, the others do not have to."""
+        self._tell_of_last(ask, "message_life")
+
+    def _tell_of_last(self, ask: Ask, function: str) -> None:
+        if self._last:
+            ask(TOLD[function], self._last)
             self.diary.note("watch", function)
 
     def _watch_carefully(self, ask: Ask) -> None:

@@ -47,8 +47,12 @@ class Guest:
         self._prepare()
 
     def allowed(self) -> set[Key]:
-        roles = {role for wait in self.stranger.waits for role in wait.roles}
-        return {Key(role, place) for role in roles for place in (self._own, self._hook)}
+        return {
+            Key(role, place)
+            for wait in self.stranger.waits
+            for role in wait.roles
+            for place in wait.places or (self._own, self._hook)
+        }
 
     @contextmanager
     def open(self) -> Iterator[None]:

@@ -348,7 +348,12 @@ MAINTENANCE = Group(
             "owner",
             loop=True,
         ),
-        Stranger("ALTER TABLE of the event log", ("alter table menzil.event add column mine text",), "owner"),
+        Stranger(
+            "ALTER TABLE of the event log",
+            ("alter table menzil.event add column mine text",),
+            "owner",
+            waits=(Wait(("watch",), "`message_life`, which reads the event log, until it ends", ("message_life",)),),
+        ),
         Stranger("GRANT", ("grant select on menzil.queue to mz_outsider",), "owner"),
     ),
     alone=True,

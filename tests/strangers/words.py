@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Wait:
-    """Roles that may wait for a stranger, at the places that belong to it, until it ends."""
+    """Roles that may wait for a stranger until it ends: at these places, or at those that belong to it."""
 
     roles: tuple[str, ...]
     words: str
+    places: tuple[str, ...] = ()
 
 
 NOT_AT_ALL: tuple[Wait, ...] = ()
