@@ -33,11 +33,12 @@ begin
       select c.id, case when not c.enabled then 'disabled' when c.paused then 'paused' when g.circuit <> 0 then 'circuit' when g.wait_until > v_now then 'rest'
                         when g.in_flight >= g.max_concurrency then 'concurrency' when g.next_at is not null then 'rate' when c.released_at is not null then 'released' end as word
         from menzil.channel c join gate g on g.channel_id = c.id where c.dropped_at is null
-    ), act as materialized (
-      select h.id, a.at, a.actor
-        from (select h.id, h.word, c.name from held h join menzil.channel c on c.id = h.id where h.word in ('disabled', 'paused') offset 0) h
-        cross join lateral menzil._last_act(case h.word when 'disabled' then 'endpoint' else 'channel' end, h.name,
-                                            case h.word when 'disabled' then 'endpoint.disabled' else 'channel.paused' end) a
+    ), act as materialized (   -- of all at once, so that a locked event log is waited for once
+      select a.entity_id as name, a.at, a.actor
+        from (select array_agg(case h.word when 'disabled' then 'endpoint' else 'channel' end) as types, array_agg(c.name) as names,
+                     array_agg(case h.word when 'disabled' then 'endpoint.disabled' else 'channel.paused' end) as kinds
+                from held h join menzil.channel c on c.id = h.id where h.word in ('disabled', 'paused')) h
+        cross join lateral menzil._last_acts(h.types, h.names, h.kinds) a
     )
     select c.name, c.protocol is not null, h.word,
            case h.word when 'disabled' then a.at when 'paused' then a.at when 'circuit' then coalesce(g.opened_at, g.probe_at) when 'rest' then g.last_failure_at
@@ -53,7 +54,7 @@ begin
       left join flying f on f.channel_id = h.id
       left join lane l on l.channel_id = h.id
       left join withdrawn w on w.channel_id = h.id
-      left join act a on a.id = h.id
+      left join act a on a.name = c.name and h.word in ('disabled', 'paused')
       cross join lateral (select count(*), min(s.due_at) filter (where s.due_at <= v_now) as since_at
                             from (select s.due_at from menzil.scheduled s where s.channel_id = h.id order by s.due_at limit v_most) s) s
       cross join lateral (select count(*) from (select 1 from menzil.key_queue k where k.channel_id = h.id and k.waits = 1 limit v_most) k) k
