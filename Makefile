@@ -15,7 +15,7 @@ FUZZ_EXAMPLES ?= 200
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench load torture up clean
+.PHONY: help setup demo test lint pictures bench load torture up clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -34,6 +34,9 @@ lint: setup ## style, types and the walls between the rooms
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict src tools
 	$(BIN)/lint-imports --no-logo
+
+pictures: setup ## take the pictures of README and docs anew, with the Chromium of this machine
+	MENZIL_PICTURES=docs/pictures $(BIN)/python -m pytest -q -n 0 tests/console/test_pictures.py
 
 bench: setup ## measure the figures we publish, as ratios
 	$(BIN)/python -m bench

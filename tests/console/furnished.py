@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 
-from menzil import Menzil, Message
+from menzil import Fail, Menzil, Message
 
 #: A text that would leave its place on a page, turn a line round, and run as a script, if anything let it.
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202egnp.exe \x1b[31m {{7*7}} ' \" &amp;"
@@ -108,7 +108,8 @@ def _lives(mq: Menzil, found: Furnished) -> None:
     found.ids.append(key)
     found.retrying = mq.send("warehouse", {"pick": 1}, metadata={"traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01"})
     for message in _take(mq, "warehouse", "web-1/4711"):
-        mq.fail(message, "HTTP 500 from wms.example.com: boom")
+        answer = {"status": 500, "duration_ms": 31, "body": "out of shelves"}
+        mq.fail_many([(message, Fail("HTTP 500 from wms.example.com: boom", response=answer))])
 
 
 def _waiting(mq: Menzil, conn: psycopg.Connection, found: Furnished) -> None:

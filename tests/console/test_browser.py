@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,30 +10,21 @@ from pathlib import Path
 import psycopg
 import pytest
 from playwright.sync_api import Browser as Chromium
-from playwright.sync_api import ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import ConsoleMessage, Page
 
 from menzil import Menzil
 from menzil.console import Access, Console
-from tests.console.conftest import Full
+from tests.console.conftest import CHROMIUM, Full
 from tests.console.paths import paths
 from tests.console.seat import Browser, served
 
 HERE = Path(__file__).parent
 FAINT, SMALL = ((HERE / name).read_text().split("\n", 1)[1] for name in ("faint.js", "small.js"))
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no browser on this machine"),
     pytest.mark.slow,
 ]
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Chromium]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

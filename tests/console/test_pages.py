@@ -183,3 +183,10 @@ def test_a_completed_message_shows_each_try_once(seat: Browser, full: Full) -> N
     tries = [one["attempt"] for one in twin["attempts"]]
     assert tries == sorted(set(tries))
     assert twin["attempts"][-1]["outcome"] == "completed"
+
+
+def test_page_of_a_message_shows_what_the_receiver_answered(seat: Browser, full: Full) -> None:
+    page = seat.get(f"/messages/{full.ids.retrying}")
+    assert page.status == 200
+    assert "try 1 · HTTP 500" in page.words
+    assert "Response body out of shelves" in page.words

@@ -39,6 +39,7 @@ VARIABLE = "MENZIL_CONSOLE_TOKENS"
 @click.option("--trace-url", metavar="URL", help="Link of a trace, with {trace_id} in it.")
 @click.option("--lake", metavar="PATH", help="Lake whose manifests the lake page shows.")
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", help="JSON has one object a line.")
+@click.option("--no-greeting", is_flag=True, hidden=True, help="`menzil up` greets itself.")
 def console(
     dsn: str | None,
     acts_dsn: str | None,
@@ -55,6 +56,7 @@ def console(
     trace_url: str | None,
     lake: str | None,
     log_format: str,
+    no_greeting: bool,
 ) -> None:
     """Serve the console until SIGTERM or SIGINT.
 
@@ -86,7 +88,7 @@ def console(
             prefix=prefix.rstrip("/"), metrics_token=metrics_token, metrics_open=is_loopback(host),
             trace_url=trace_url, lake=lake,
         )  # fmt: skip
-        serve(app, host, port, lambda bound: _greet(host, bound, prefix, bool(lines)))
+        serve(app, host, port, lambda bound: None if no_greeting else _greet(host, bound, prefix, bool(lines)))
 
 
 def _lines(file: Path | None) -> list[str]:
@@ -115,6 +117,6 @@ def _greet(host: str, port: int, prefix: str, has_tokens: bool) -> None:
     from menzil.console.hosts import is_loopback
 
     if not has_tokens:
-        say("Whoever reaches it from this machine is admin. Give --token to make people log in.")
+        say("Whoever reaches it from this machine is admin. Tokens make people log in: see --new-token.")
     elif not is_loopback(host):
         say("Tokens travel in the clear unless a proxy in front of it speaks HTTPS.")

@@ -52,6 +52,8 @@ def why(ctx: click.Context, db: Database, message_id: int, redact: bool, as_json
     else:
         for reason in found["why"]:
             _reason(reason)
+            if reason["reason"] == "ended" and "dead letter" in reason["sentence"]:
+                click.echo(f"  → menzil message show {message_id}, for the error of every try")
         if not found["why"]:
             say("Nothing holds it: it is leased when its turn comes.")
     if any(reason["reason"] == "unknown" for reason in found["why"]):

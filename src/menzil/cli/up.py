@@ -63,10 +63,10 @@ def up(
         with Crew({**os.environ, VARIABLE: found}) as crew:
             crew.start("worker", [*worker, *typed])
             if not no_console:
-                crew.start("console", ["console", "--host", HOST, "--port", str(port), *typed])
+                crew.start("console", ["console", "--no-greeting", "--host", HOST, "--port", str(port), *typed])
                 if crew.wait_until(lambda: _answers(port), PATIENCE):
                     click.echo(f"http://{HOST}:{port}/")
-            say("Ctrl-C stops everything.")
+            say("Ctrl-C stops everything. The console lets in whoever reaches it from this machine, as admin.")
             code = crew.watch()
             if crew.told_to_stop:
                 say("Stopping: the worker, then the rest.")

@@ -27,7 +27,8 @@ def causes(run: Run, *, endpoint: str | None = None, redactor: Redactor | None =
     """Return {"causes", "dead", "as_of"}, the most frequent first.
 
     Each has {"cause_hash", "cause", "error_class", "failed_count", "endpoints", "first_at", "last_at", "sample_dlq_id",
-    "spark", "changed"}; `changed` is the nearest act or new worker version before the first letter, or None.
+    "spark", "changed"}; `changed` is the nearest act or new worker version before the first letter that could concern
+    it, or None.
     """
     now = run(looking.now())
     found = _grouped(run, endpoint)
@@ -35,9 +36,9 @@ def causes(run: Run, *, endpoint: str | None = None, redactor: Redactor | None =
     sparks: dict[str, list[int]] = defaultdict(lambda: [0] * STEPS)
     for row in run(looking_dlq.deaths(start, (SPAN / STEPS).total_seconds())):
         sparks[row["cause_hash"]][min(int((row["at"] - start) / (SPAN / STEPS)), STEPS - 1)] += row["letters"]
-    told = _changes(run, [one["first_at"] for one in found], now)
+    told = _changes(run, found, now)
     shown = [
-        {**redacted(one, redactor), "spark": sparks[one["cause_hash"]], "changed": told.get(one["first_at"])}
+        {**redacted(one, redactor), "spark": sparks[one["cause_hash"]], "changed": told.get(one["cause_hash"])}
         for one in found
     ]
     return {"causes": shown, "dead": sum(one["failed_count"] for one in shown), "as_of": now}
@@ -89,21 +90,26 @@ def _grouped(run: Run, endpoint: str | None) -> list[dict[str, Any]]:
     return sorted(found.values(), key=lambda one: (-one["failed_count"], one["cause_hash"]))
 
 
-def _changes(run: Run, begun: list[datetime], now: datetime) -> dict[datetime, dict[str, Any]]:
-    """What was changed last before each of these times."""
-    if not begun:
+def _changes(run: Run, causes: list[dict[str, Any]], now: datetime) -> dict[str, dict[str, Any]]:
+    """What was changed last before each cause began, by its hash. A change of another channel is not told."""
+    if not causes:
         return {}
-    told = run(marks.marks(min(begun) - NEAR, now, limit=marks.MOST))
+    told = run(marks.marks(min(one["first_at"] for one in causes) - NEAR, now, limit=marks.MOST))
     acts = [one for one in told if not one["what"].startswith(RESULTS)]
-    added = {"id": None, "what": "worker.started", "actor": None, "via": None}
+    added = {"id": None, "what": "worker.started", "entity_type": "worker", "actor": None, "via": None}
     acts += [
         {**added, "at": one.started_at, "entity": f"{one.worker}, version {one.version}"}
         for one in run(watch.get_worker_status())
     ]
     found = {}
-    for at in begun:
-        near = [one for one in acts if at - NEAR <= one["at"] <= at]
+    for cause in causes:
+        at, whose = cause["first_at"], {one["endpoint"] for one in cause["endpoints"]}
+        near = [one for one in acts if at - NEAR <= one["at"] <= at and _concerns(one, whose)]
         if near:
             last = max(near, key=lambda one: one["at"])
-            found[at] = {**last, "before_s": (at - last["at"]).total_seconds()}
+            found[cause["cause_hash"]] = {**last, "before_s": (at - last["at"]).total_seconds()}
     return found
+
+
+def _concerns(act: dict[str, Any], channels: set[str]) -> bool:
+    return act["entity_type"] not in ("channel", "endpoint") or act["entity"] in channels

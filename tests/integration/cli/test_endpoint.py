@@ -232,3 +232,14 @@ def test_a_test_that_nobody_delivers_gives_up_and_says_why(user: User, hook: str
 def test_what_cannot_be_done_is_one_sentence(user: User, hook: str, words: list[str], said: str) -> None:
     assert said in user.fails("endpoint", *words)
     assert [one["name"] for one in user.reads("endpoint", "list")] == [hook]
+
+
+def test_an_address_that_the_settings_close_is_told_at_once(user: User) -> None:
+    said = user.types("endpoint", "create", "near", "--url", "http://127.0.0.1:9/hook")
+    assert said.exit_code == 0
+    assert said.stderr.splitlines()[-2:] == [
+        "127.0.0.1 is a loopback address: deliveries there are refused until a setting allows them.",
+        "hint: menzil settings set http_allow_internal_urls on",
+    ]
+    user.types("settings", "set", "http_allowed_networks", "127.0.0.0/8")
+    assert user.types("endpoint", "create", "nearer", "--url", "http://localhost:9/hook").stderr == ""

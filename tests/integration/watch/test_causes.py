@@ -55,6 +55,15 @@ def looking_letter() -> Any:
     return looking_dlq.letter_of(1)
 
 
+def test_change_of_another_channel_is_not_told_as_the_cause(seat: Seat, mq: Menzil, watched_db: str) -> None:
+    with psycopg.connect(watched_db) as conn:
+        conn.execute("delete from menzil.event")
+        conn.execute("delete from menzil.worker")
+        conn.execute("select menzil.channel_set('held', p_max_concurrency => 3)")
+    die(mq, "work", "boom")
+    assert [one["changed"] for one in dead.causes(seat)["causes"]] == [None]
+
+
 def test_cause_without_any_change_before_it_says_none(seat: Seat, mq: Menzil, watched_db: str) -> None:
     with psycopg.connect(watched_db) as conn:
         conn.execute("delete from menzil.event")

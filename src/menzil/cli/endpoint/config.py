@@ -10,6 +10,7 @@ import click
 from menzil.cli import given
 from menzil.cli.database import Database, on_database
 from menzil.cli.endpoint.look import described
+from menzil.cli.endpoint.reach import warn_of_closed
 from menzil.cli.show import say
 from menzil.model.errors import UsageError
 from menzil.model.secrets import encrypt_config, secret_keys
@@ -56,6 +57,7 @@ def create(db: Database, name: str, protocol: str, retry_policy: dict[str, Any] 
         return endpoint_id
 
     click.echo(db.change(make))
+    warn_of_closed(db, config)
 
 
 @click.command()

@@ -188,7 +188,7 @@ class RunPlan(OnPlan):
             to=[one["channel"] for one in found["targets"][:10]],
             more=[
                 pace or "As fast as there is room.",
-                "A worker steps it; an hour's worth is scheduled ahead at most.",
+                "A worker steps it, and schedules a minute ahead at most.",
             ],
             leaves=[back if found["kind"] != "cancel" else "It can be stopped; what it cancelled stays cancelled."],
             warnings=[*_held(found), *_rooms(found)],

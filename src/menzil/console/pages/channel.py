@@ -50,7 +50,7 @@ def _prepare(shown: Shown) -> dict[str, Any]:
         "waits": charts.gauge(drawn, "waiting", "Waiting") if drawn else None,
         "ages": charts.gauge(drawn, "oldest_s", "Age of the oldest", _age) if drawn else None,
         "rows": rows(drawn) if drawn else [],
-        "step": span(drawn["step_s"]) if drawn else "",
+        "step": span(drawn["step_s"]).removeprefix("1 ") if drawn else "",
     }
     if found:
         if found["max_concurrency"]:

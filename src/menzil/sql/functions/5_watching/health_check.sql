@@ -86,19 +86,21 @@ begin
                    (select min(s.name) from menzil.schedule s where not s.paused and s.last_error is not null) as failed) q
     union all
     select 'circuits', 'warning',
-           case when count(*) > 0 then format('%s circuits are not closed: %s.', count(*), string_agg(q.name, ', ') filter (where q.n <= 5)) end,
+           case when count(*) > 0 then format('%s not closed: %s.', case count(*) when 1 then 'One circuit is' else format('%s circuits are', count(*)) end, string_agg(q.name, ', ') filter (where q.n <= 5)) end,
            'All circuits are closed.', 'See menzil.get_endpoint_health(); menzil.reset_circuit_breaker(name) closes one when its endpoint is well again.'
       from (select c.name, row_number() over (order by c.name) as n from menzil.channel c
               join menzil._gates_as_told() g on g.channel_id = c.id where c.dropped_at is null and g.circuit <> 0) q
     union all
     select 'dead_letters', 'warning',
-           case when q.count > 10000 then 'More than 10000' when q.count > 0 then q.count::text end || ' dead letters wait for a decision.',
+           case when q.count > 10000 then 'More than 10000 dead letters wait' when q.count > 1 then q.count || ' dead letters wait'
+                when q.count = 1 then 'One dead letter waits' end || ' for a decision.',
            'No dead letters wait for a decision.',
            'See menzil.dlq_summary(); send them again with menzil.redrive_endpoint(name), or let menzil.cleanup_dlq() age them out.'
       from (select count(*) from (select 1 from menzil.dead_letter d where d.status = 'failed' limit 10001) d) q
     union all
     select 'ordering_keys', 'warning',
-           case when count(*) > 0 then format('%s ordering keys wait behind a dead letter, the first in channel %s.', count(*), quote_literal(min(c.name))) end,
+           case when count(*) > 0 then case count(*) when 1 then 'One ordering key waits' else format('%s ordering keys wait', count(*)) end ||
+             format(' behind a dead letter, the first in channel %s.', quote_literal(min(c.name))) end,
            'No ordering key is blocked.', 'Send the dead letter again with menzil.redrive_message(id), or free its key with menzil.message_cancel(id).'
       from (select d.channel_id from menzil.dead_letter d where d.blocks_key limit 10000) d join menzil.channel c on c.id = d.channel_id
     union all

@@ -25,7 +25,11 @@ begin
               from menzil._events_of('message', p_id::text, 100) e
             union all
             (select e.created_at, e.event_type, p_id, null, null, null,
-                    format('%s%s: %s.', upper(left(e.event_type, 1)) || replace(substr(e.event_type, 2), '.', ' '), menzil._by_since(e.actor, null), quote_literal(v_channel)),
+                    case when e.event_type like 'circuit.%' and e.event_type <> 'circuit.reset'
+                           then format('The circuit of %s %s.', quote_literal(v_channel),
+                                       case e.event_type when 'circuit.half_open' then 'lets one message probe' else split_part(e.event_type, '.', 2) end)
+                         else format('%s%s: %s.', upper(left(e.event_type, 1)) || replace(substr(e.event_type, 2), '.', ' '), menzil._by_since(e.actor, null),
+                                     quote_literal(v_channel)) end,
                     jsonb_strip_nulls(jsonb_build_object('event_id', e.id, 'actor', e.actor, 'via', e.via))
                from (select e.* from menzil._events_of('channel', v_channel, 1000) e union all select e.* from menzil._events_of('endpoint', v_channel, 1000) e) e
               where e.created_at between v_from and v_to order by e.created_at desc limit 50)) q
