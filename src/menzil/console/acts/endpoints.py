@@ -80,7 +80,8 @@ class Disable(OnEndpoint):
         return Plan(
             f"Endpoint {given['endpoint']} refuses new messages, and events are no longer copied to it.",
             self.command("disable", given),
-            leaves=["What waits is still delivered. To hold it, pause the endpoint."],
+            more=["What waits stays and is not delivered until the endpoint is enabled again."],
+            leaves=["What is in flight may finish."],
             warnings=[] if found["enabled"] else ["It is disabled already."],
         )
 
