@@ -136,6 +136,21 @@ def test_a_port_in_use_is_a_sentence(sit: Callable[..., Terminal]) -> None:
     assert "Traceback" not in seat.text
 
 
+def test_of_two_at_once_one_is_refused_before_it_starts_anything(sit: Callable[..., Terminal]) -> None:
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    two = [sit("--port", port), sit("--port", port)]
+    until(lambda: any("cannot be used" in seat.text for seat in two), "one is refused", 60)
+    late = next(seat for seat in two if "cannot be used" in seat.text)
+    assert late.ends() == 2
+    assert "Ctrl-C" not in late.text
+    (early,) = (seat for seat in two if seat is not late)
+    assert address(early) == f"http://127.0.0.1:{port}/"
+    early.press("\x03")
+    assert early.ends() == 0
+
+
 def test_a_program_that_is_not_there_stops_everything(sit: Callable[..., Terminal]) -> None:
     seat = sit("nowhere:app", "--port", "0")
     assert seat.ends() == 2

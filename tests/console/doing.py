@@ -70,9 +70,9 @@ def do(browser: Browser, act: str, **given: str) -> Answer:
     return done
 
 
-def undo_of(done: Answer) -> tuple[str, dict[str, str]] | None:
-    """The last act that the page of a result offers."""
-    links = [unescape(one) for one in re.findall(r'class="button" href="(/acts/[^"]+)"', done.text)]
+def undo_of(done: Answer, kind: str = "button undo") -> tuple[str, dict[str, str]] | None:
+    """The act that takes it back, as the page of a result offers it; of the kind `button`, the one that follows."""
+    links = [unescape(one) for one in re.findall(rf'class="{kind}" href="(/acts/[^"]+)"', done.text)]
     if not links:
         return None
     found = urlsplit(links[-1])

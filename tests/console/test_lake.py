@@ -60,3 +60,20 @@ def test_lake_that_cannot_be_read_leaves_the_rest_of_the_page(full: Full, tmp_pa
         assert "It completed at" in page.words
         assert "In the lake" in page.words
         assert 'class="trouble"' in page.text
+
+
+def test_lake_page_tells_which_months_are_where(full: Full, tmp_path: Path) -> None:
+    old = datetime(2020, 1, 15, tzinfo=UTC)
+    make_lake(tmp_path, "reports", [1, 2, 3], old)
+    with served(Console(full.dsn, local=Access.viewer("ada"), lake=str(tmp_path))) as browser:
+        found = {one["month"]: one for one in browser.get("/lake.json").json["months"]}
+        gone = found["2020-01"]
+        assert (gone["database"], gone["in_lake"], gone["rows"], gone["files"]) == (None, True, 3, 1)
+        assert gone["bytes"] == sum(file.stat().st_size for file in tmp_path.rglob("*.parquet"))
+        now = found[f"{datetime.now(UTC):%Y-%m}"]
+        assert (now["database"], now["in_lake"], now["rows"]) == ("open", False, None)
+        words = browser.get("/lake").words
+        assert "2020-01 dropped exported 3" in words
+    with served(Console(full.dsn, local=Access.viewer("ada"))) as browser:
+        assert {one["in_lake"] for one in browser.get("/lake.json").json["months"]} == {None}
+        assert "Start the console with --lake DIRECTORY" in browser.get("/lake").words

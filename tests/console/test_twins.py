@@ -8,7 +8,9 @@ import sys
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from menzil.cli.main import main
 from menzil.console.pages import all_pages
 from tests.console.conftest import Full
 from tests.console.paths import paths
@@ -61,6 +63,34 @@ def shape(value: Any, depth: int = 3) -> Any:
 )
 def test_twin_of_a_list_has_the_keys_of_the_command(seat: Browser, full: Full, path: str, command: list[str]) -> None:
     assert shape(seat.get(path).json) == shape(printed(full.dsn, *command))
+
+
+def rows_of(value: Any, name: str | None) -> set[str]:
+    """The keys of the rows of a list, or of the list below a name."""
+    rows = value if isinstance(value, list) else value[name] if name else [value]
+    assert rows
+    return {key for row in rows for key in row}
+
+
+@pytest.mark.parametrize(
+    ("path", "below", "command"),
+    [
+        ("/schedules.json", "schedules", ["schedule", "list"]),
+        ("/endpoints.json", "endpoints", ["endpoint", "health"]),
+        ("/settings.json", None, ["settings", "list"]),
+        ("/overview.json", None, ["top", "--once"]),
+    ],
+)
+def test_page_tells_at_least_what_the_command_tells(
+    seat: Browser, full: Full, path: str, below: str | None, command: list[str]
+) -> None:
+    answer = CliRunner().invoke(main, [*command, "--json", "--dsn", full.dsn])
+    assert answer.exit_code == 0, answer.output
+    told = json.loads(answer.stdout)
+    missing = rows_of(told, below if isinstance(told, dict) and below in told else None) - rows_of(
+        seat.get(path).json, below
+    )
+    assert not missing - {"channels"}, "the overview names the worst channels, and the page of channels all"
 
 
 def test_twin_of_a_channel_has_the_keys_of_the_command(seat: Browser, full: Full) -> None:

@@ -176,6 +176,7 @@ MEANT_BY: dict[tuple[str, str], list[str]] = {
     ("archive_between", "p_from"): ["now() - interval '1 hour'", "'2026-01-01+00'", "'-infinity'", "null"],
     ("archive_span", "p_from"): ["now() - interval '1 hour'", "'2026-01-01+00'", "'-infinity'", "null"],
     ("redrive_message", "p_dlq_id"): ["1", "2"],
+    ("redrive_take_back", "p_dlq_id"): ["1", "2"],
     ("plan_create", "p_kind"): ["'redrive'", "'replay'", "'cancel'", "'Redrive'", "'purge'"],
     ("plan_create", "p_filter"): [
         *("""'{"channel": "work"}'""", """'{"endpoint": "hook", "since": "2020-01-01"}'""", """'{"all": true}'"""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+import psycopg
 import pytest
 
 from tests.sql.background import waiting
@@ -378,3 +379,20 @@ def test_a_redrive_waits_for_another_of_the_same_letter_and_is_refused(queue: Qu
         slow.conn.commit()
     assert "already" in answer.result()
     assert len(queue.waiting()) == 1
+
+
+def test_a_redrive_is_taken_back_while_its_message_waits(queue: Queue) -> None:
+    old = die(queue)
+    before = letter(queue, old)
+    new = queue.call("redrive_message", before.id)
+    assert queue.call("redrive_take_back", before.id) is True
+    assert letter(queue, old) == before
+    assert queue.status(new).status == "cancelled"
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="was not redriven"):
+        queue.call("redrive_take_back", before.id)
+    queue.call("redrive_message", before.id)
+    queue.lease()
+    assert queue.call("redrive_take_back", before.id) is False, "a worker has it"
+    assert letter(queue, old).status == "redriven"
+    events = "select entity_id from menzil.event_log where event_type = 'redrive.taken_back'"
+    assert queue.all(events) == [(str(old),)]

@@ -109,7 +109,7 @@ def test_it_says_how_a_message_ended(served: Queue) -> None:
     assert "It was cancelled at" in why(served, gone)["ended"].sentence
     assert "before a consumer had leased it" in why(served, gone)["ended"].sentence
     pass_time(served.conn, 3_000_000_000)
-    assert "It expired at" in why(served, late)["expires_first"].sentence
+    assert "It expired at" in why(served, late)["expired"].sentence
     served.call("mark_expired_messages")
     assert reasons(served, late) == ["ended"]
     assert why(served, late)["ended"].repair == f"menzil replay {late}"
@@ -127,7 +127,7 @@ def test_a_message_in_flight_names_its_worker_and_the_end_of_its_lease(served: Q
     served.conn.execute("update menzil.worker set heartbeat_at = heartbeat_at - interval '1 hour'")
     assert "That worker was last heard of at" in why(served, sent)["in_flight"].sentence
     served.call("worker_stop", "w")
-    assert "That worker has stopped." in why(served, sent)["in_flight"].sentence
+    assert "That worker has stopped: the message is taken back" in why(served, sent)["in_flight"].sentence
 
 
 def test_a_lease_that_ran_out_says_so_until_a_dequeue_takes_it_back(served: Queue) -> None:
@@ -265,9 +265,10 @@ def test_channels_of_the_same_priority_that_have_their_turn_before_are_counted(s
     served.call("maintain")
     sent = served.send()
     served.call("maintain")
-    assert why(served, sent)["waiting_turn"].sentence == (
-        "0 messages are before it in its channel, and 1 channel of its priority has its turn before."
-    )
+    assert why(served, sent)["waiting_turn"].sentence == "1 channel of its priority has its turn before it."
+    served.call("channel_pause", "other")
+    assert reasons(served, sent) == ["next"], "a channel that is paused has no turn"
+    served.call("channel_resume", "other")
     served.lease(["other"])
     assert reasons(served, sent) == ["next"]
 
@@ -391,7 +392,7 @@ def test_in_every_state_of_the_queue_the_reasons_are_those_of_the_status(queue: 
             assert ("in_flight" in said) == (status.status == "processing")
             assert len(said) == 1 or not said.keys() & {"ended", "in_flight", "unknown"}
             if status.status == "pending":
-                assert said.keys() & {"next", "waiting_turn", "scheduled", "retrying"}, said.keys()
+                assert said.keys() & {"next", "waiting_turn", "scheduled", "retrying", "expired"}, said.keys()
             timed = said.get("scheduled") or said.get("retrying")
             if timed and status.next_retry_at:
                 assert timed.until == status.next_retry_at

@@ -12,6 +12,7 @@ import click
 
 from menzil.cli.database import connect, demand, located
 from menzil.cli.dsn import dsn_option
+from menzil.cli.lifeline import listener
 from menzil.cli.show import say
 from menzil.model.errors import UsageError
 from menzil.model.redact import Redactor
@@ -88,7 +89,9 @@ def console(
             prefix=prefix.rstrip("/"), metrics_token=metrics_token, metrics_open=is_loopback(host),
             trace_url=trace_url, lake=lake,
         )  # fmt: skip
-        serve(app, host, port, lambda bound: None if no_greeting else _greet(host, bound, prefix, bool(lines)))
+        serve(
+            app, host, port, lambda bound: None if no_greeting else _greet(host, bound, prefix, bool(lines)), listener()
+        )
 
 
 def _lines(file: Path | None) -> list[str]:

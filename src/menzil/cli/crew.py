@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 
+from menzil.cli.lifeline import LISTENER
 from menzil.cli.show import say
 from menzil.worker.family import LIFELINE
 
@@ -52,12 +54,16 @@ class Crew:
         """Whether somebody pressed Ctrl-C, or the machine stops."""
         return self._signals > 0
 
-    def start(self, name: str, words: Sequence[str]) -> None:
-        """Start `menzil WORDS`, in a session of its own: what is typed in the terminal reaches this process alone."""
+    def start(self, name: str, words: Sequence[str], listener: socket.socket | None = None) -> None:
+        """Start `menzil WORDS`, in a session of its own: what is typed in the terminal reaches this process alone.
+
+        A `listener` is handed over: the port is taken from the beginning, and no other program answers there.
+        """
+        handed = {} if listener is None else {LISTENER: str(listener.fileno())}
         self._children[name] = subprocess.Popen(
             [sys.executable, "-m", "menzil", *words],
-            env={**self._environ, LIFELINE: str(self._reading)},
-            pass_fds=(self._reading,),
+            env={**self._environ, LIFELINE: str(self._reading), **handed},
+            pass_fds=(self._reading, *([] if listener is None else [listener.fileno()])),
             start_new_session=True,
         )
 

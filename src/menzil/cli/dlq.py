@@ -6,11 +6,12 @@ import click
 
 from menzil.cli.body import show_body
 from menzil.cli.database import Database, on_database
+from menzil.cli.lazy import SOMETHING_TO_FIX
 from menzil.cli.names import limit_option, page
 from menzil.cli.plan import carry_out, yes_option
 from menzil.cli.progress import Progress
 from menzil.cli.redrive import redrive
-from menzil.cli.show import cell, count, document, fields, json_option, listing
+from menzil.cli.show import cell, count, document, fields, json_option, listing, say
 from menzil.cli.timeline import attempt_lines
 from menzil.model.errors import UnknownNameError
 from menzil.ops import history, looking_dlq, looking_messages, sweeping
@@ -86,6 +87,19 @@ def show(db: Database, dlq_id: int, as_json: bool) -> None:
         click.echo("\n".join(attempt_lines(attempt)))
     click.echo()
     show_body(found)
+
+
+@dlq.command("take-back")
+@click.argument("dlq_id", metavar="ID", type=int)
+@on_database
+@click.pass_context
+def take_back(ctx: click.Context, db: Database, dlq_id: int) -> None:
+    """Cancel the message that a redrive made; its dead letter is failed again."""
+    if db.run(history.redrive_take_back(dlq_id)):
+        say(f"Dead letter {dlq_id} is failed again.")
+        return
+    say(f"It is too late: the message of dead letter {dlq_id} is in flight or has ended.")
+    ctx.exit(SOMETHING_TO_FIX)
 
 
 @dlq.command()

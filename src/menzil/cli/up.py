@@ -50,9 +50,11 @@ def up(
     MODULE:APP is a menzil.Worker with handlers, as for `menzil worker`. Ctrl-C stops the worker, then the console, then
     the database; a second one lets the worker hand everything back at once. The console listens on this machine alone.
     """
+    door = None
     if not no_console:
         _demand_console()
-        port = _free(port)
+        door = _listen(port)
+        port = int(door.getsockname()[1])
     worker = ["worker", *([app] if app else []), *_given("--channels", channels), *_given("--concurrency", concurrency)]
     worker += ["--verbose"] if verbose else []
     with located(dsn, migrated=True) as found:
@@ -62,11 +64,15 @@ def up(
         typed = [] if dsn is None else ["--dsn", dsn]
         with Crew({**os.environ, VARIABLE: found}) as crew:
             crew.start("worker", [*worker, *typed])
-            if not no_console:
-                crew.start("console", ["console", "--no-greeting", "--host", HOST, "--port", str(port), *typed])
+            if door is not None:
+                with door:
+                    crew.start("console", ["console", "--no-greeting", "--host", HOST, "--port", str(port), *typed], door)
                 if crew.wait_until(lambda: _answers(port), PATIENCE):
                     click.echo(f"http://{HOST}:{port}/")
-            say("Ctrl-C stops everything. The console lets in whoever reaches it from this machine, as admin.")
+                elif not crew.told_to_stop and crew.ended() is None:
+                    say(f"The console is slow to start: look at http://{HOST}:{port}/ in a moment.")
+            admin = " The console lets in whoever reaches it from this machine, as admin." if door is not None else ""
+            say(f"Ctrl-C stops everything.{admin}")
             code = crew.watch()
             if crew.told_to_stop:
                 say("Stopping: the worker, then the rest.")
@@ -85,24 +91,21 @@ def _demand_console() -> None:
         )
 
 
-def _free(port: int) -> int:
-    """The port to use, free at this moment; refuses one that another program listens at."""
-    with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as door:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            door.bind((HOST, port))
-        except OSError as error:
-            hint = "choose another one with --port, or a free one with --port 0"
-            raise UsageError(f"Port {port} of this machine cannot be used: {error.strerror}.", hint=hint) from None
-        return int(door.getsockname()[1])
+def _listen(port: int) -> socket.socket:
+    """Take the port before anything is started, so that no other `menzil up` answers for this one."""
+    try:
+        return socket.create_server((HOST, port), backlog=128)
+    except OSError as error:
+        hint = "choose another one with --port, or a free one with --port 0"
+        raise UsageError(f"Port {port} of this machine cannot be used: {error.strerror}.", hint=hint) from None
 
 
 def _install(dsn: str) -> None:
     with connect(dsn) as conn:
-        current = check(conn).verdict == "ok"
-    if not current:
+        found = check(conn)
+    if found.verdict != "ok":
         migrate(dsn)
-        say("menzil is installed.")
+        say("menzil is installed." if found.verdict == "missing" else "menzil is brought up to date.")
 
 
 def _answers(port: int) -> bool:

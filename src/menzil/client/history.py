@@ -33,6 +33,10 @@ class History(Client):
         """Send a dead letter once more, by its id in the list; return the id of the new message."""
         return self._once_more("redrive", ops.redrive_message(dlq_id), conn, origins.of_dead_letter(dlq_id))
 
+    def redrive_take_back(self, dlq_id: int, *, conn: Borrowed | None = None) -> bool:
+        """Cancel the message of a redrive and let its dead letter be failed again; False if that comes too late."""
+        return self._run(ops.redrive_take_back(dlq_id), conn)
+
     def redrive_endpoint(
         self, name: str, *, cause: str | None = None, limit: int | None = None, conn: Borrowed | None = None
     ) -> int:
@@ -113,6 +117,10 @@ class AsyncHistory(AsyncClient):
     async def redrive_message(self, dlq_id: int, *, conn: AsyncBorrowed | None = None) -> int:
         """Send a dead letter once more, by its id in the list; return the id of the new message."""
         return await self._once_more("redrive", ops.redrive_message(dlq_id), conn, origins.of_dead_letter(dlq_id))
+
+    async def redrive_take_back(self, dlq_id: int, *, conn: AsyncBorrowed | None = None) -> bool:
+        """Cancel the message of a redrive and let its dead letter be failed again; False if that comes too late."""
+        return await self._run(ops.redrive_take_back(dlq_id), conn)
 
     async def redrive_endpoint(
         self, name: str, *, cause: str | None = None, limit: int | None = None, conn: AsyncBorrowed | None = None

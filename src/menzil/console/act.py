@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from menzil.console.access import Role
@@ -76,7 +76,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """The act that takes an act back, with its fields."""
+    """An act that takes another back or follows it, with its fields."""
 
     act: str
     given: Given
@@ -85,11 +85,14 @@ class Undo:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What happened: a sentence, the way back, where to look, and texts that are shown this once and never again."""
+    """What happened: a sentence, the way back, the next step, where to look, and texts that are shown this once."""
 
     sentence: str
+    #: Brings the state back that was there before. A test compares the rows.
     undo: Undo | None = None
     see: Sequence[tuple[str, str]] = ()
+    #: An act that usually follows, and takes nothing back.
+    next: Undo | None = None
     once: Mapping[str, str] | None = None
     #: Kind and id of what was acted on, where the function itself leaves no line in the event log.
     noted: tuple[str, str] | None = None
@@ -120,7 +123,9 @@ class Act(ABC):
 
     def execute(self, run: Run, given: Given) -> Done:
         """Do it, in the transaction of `run`."""
-        return self.done([run(op) for op in self.ops(run, given)], given)
+        was_so = self.is_so(run, given)
+        done = self.done([run(op) for op in self.ops(run, given)], given)
+        return replace(done, undo=None) if was_so else done
 
     def back(self, given: Given) -> str:
         """Where the person came from."""
@@ -149,6 +154,11 @@ class Act(ABC):
                 raise InvalidValueError(f"{field.label} is not a number.")
             found[field.name] = value
         return found
+
+    def is_so(self, run: Run, given: Given) -> bool:
+        """Whether it is so already: then the act changes nothing, and to undo it would."""
+        del run, given
+        return False
 
     def complete(self, query: Given) -> bool:
         """Whether a link named every field that is needed, so that the plan can be shown at once."""

@@ -1,4 +1,4 @@
-"""Where a message lies in the lake: its Parquet file and its row group, from the manifests. No Spark is started."""
+"""What lies in the lake: its months, and the file and row group of a message, from the manifests without Spark."""
 
 from __future__ import annotations
 
@@ -36,6 +36,23 @@ def place_of(lake: str, message: Mapping[str, Any]) -> dict[str, Any] | None:
         if group is not None:
             return {"lake": lake, "file": file.path, "row_group": group[0], "row_groups": group[1]}
     return None
+
+
+def months(lake: str) -> list[dict[str, Any]]:
+    """Months of messages that the lake has, oldest first: {"month", "rows", "bytes", "files", "last_run"}."""
+    storage = open_storage(lake)
+    if not isinstance(storage, LocalStorage):
+        raise UsageError("This console looks only into lakes of its own machine.", hint="give --lake a local path")
+    table, found = _state(storage).messages, dict[str, dict[str, Any]]()
+    for file in table.files.values():
+        one = found.setdefault(file.month, {"month": file.month, "rows": 0, "bytes": 0, "files": 0, "last_run": None})
+        one["rows"] += file.fingerprint.rows
+        one["bytes"] += file.size
+        one["files"] += 1
+    for each in table.slices:
+        if each.month in found:
+            found[each.month]["last_run"] = each.run
+    return [found[month] for month in sorted(found)]
 
 
 def _state(storage: LocalStorage) -> State:

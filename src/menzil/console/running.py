@@ -25,9 +25,11 @@ class _Server(uvicorn.Server):
             self._ready(sockets[0].getsockname()[1])
 
 
-def serve(app: Console, host: str, port: int, ready: Callable[[int], None]) -> None:
-    """Serve until SIGTERM or SIGINT; requests under way may finish."""
-    with _bound(host, port) as listener:
+def serve(
+    app: Console, host: str, port: int, ready: Callable[[int], None], handed: socket.socket | None = None
+) -> None:
+    """Serve until SIGTERM or SIGINT; requests under way may finish. `handed` is a socket that listens already."""
+    with handed or _bound(host, port) as listener:
         _Server(config(app), ready).run(sockets=[listener])
 
 

@@ -22,11 +22,14 @@ DEFAULT = (
 
 _SAME = str.maketrans("", "", "-_ ")
 _PARTS = re.compile(r"[.\[\]]+")
+#: The grammar is written a second time in SQL, for the setting: menzil._redact_patterns. Only ASCII counts as a space.
+_SPACES = " \t\r\n\f\v"
 _STEP = re.compile(
-    r"""(?P<deep>\.\.)(?P<deep_name>[^.\[\]\s"'$]+) | \.(?P<name>[^.\[\]"'$]+) | \[(?P<index>\*|\d+)\]
-    | \[(?P<quote>["'])(?P<quoted>(?:(?!(?P=quote)).)+)(?P=quote)\]""",
+    r"""(?P<deep>\.\.)(?P<deep_name>[^.\[\]"'$\ \t\r\n\f\v]+) | \.(?P<name>[^.\[\]"'$]+) | \[(?P<index>\*|[0-9]+)\]
+    | \[(?P<quote>["'])(?P<quoted>(?:(?!(?P=quote))[^\n])+)(?P=quote)\]""",
     re.VERBOSE,
 )
+_APART = re.compile(r"""((?:\["[^"\n]*"\]|\['[^'\n]*'\]|[^,\n])+)""")
 _HINT = "write key names such as password or *token*, or paths such as $.card.*, separated by commas"
 
 #: Matches one normalised name.
@@ -52,7 +55,7 @@ class Rules:
     def __init__(self, patterns: Sequence[str]) -> None:
         if isinstance(patterns, str):
             raise InvalidValueError("Patterns to redact are a list of texts, not one text.", hint=_HINT)
-        self.patterns = tuple(pattern.strip() for pattern in patterns)
+        self.patterns = tuple(pattern.strip(_SPACES) for pattern in patterns)
         self._keys: list[Match] = []
         self._paths: list[tuple[Step, ...]] = []
         for pattern in self.patterns:
@@ -100,15 +103,8 @@ class Rules:
 
 
 def split(setting: str) -> list[str]:
-    """The patterns of the setting `redact`: separated by commas, except in brackets."""
-    parts, depth, start = [], 0, 0
-    for place, character in enumerate(setting):
-        depth += (character == "[") - (character == "]")
-        if character in ",\n" and depth <= 0:
-            parts.append(setting[start:place])
-            start = place + 1
-    parts.append(setting[start:])
-    return [part.strip() for part in parts if part.strip()]
+    """The patterns of the setting `redact`: separated by commas and line ends, except in brackets with quotes."""
+    return [part.strip(_SPACES) for part in _APART.findall(setting) if part.strip(_SPACES)]
 
 
 def plain(name: str) -> str:
@@ -122,7 +118,7 @@ def _names(name: str) -> list[str]:
 
 
 def _key(pattern: str) -> Match:
-    if not plain(pattern).strip("*") and pattern.strip() != "*":
+    if (not plain(pattern).strip("*") and pattern != "*") or '["' in pattern or "['" in pattern:
         raise InvalidValueError(f"{pattern!r} is not a pattern of key names.", hint=_HINT)
     return _glob(pattern)
 

@@ -29,6 +29,11 @@ def redrive_message(dlq_id: int) -> Op[int]:
     return Op("select menzil.redrive_message(%s::bigint)", (values.integer("dlq id", dlq_id),), op.integer)
 
 
+def redrive_take_back(dlq_id: int) -> Op[bool]:
+    """menzil.redrive_take_back."""
+    return Op("select menzil.redrive_take_back(%s::bigint)", (values.integer("dlq id", dlq_id),), op.boolean)
+
+
 def redrive_endpoint(name: str, cause: str | None = None, limit: int | None = None) -> Op[int]:
     """menzil.redrive_endpoint."""
     params = (

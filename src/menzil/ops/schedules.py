@@ -10,6 +10,7 @@ from menzil.model.options import ScheduleOptions
 from menzil.model.wire import Dumps, json_dumps
 from menzil.ops import op, values
 from menzil.ops.op import Op
+from menzil.ops.records import Record, records
 from menzil.ops.sending import json_only
 
 _CREATE = """
@@ -17,6 +18,9 @@ select menzil.schedule_create(
   p_name => %s::text, p_cron => %s::text, p_time_zone => %s::text, p_endpoint_name => %s::text, p_payload => %s::jsonb,
   p_priority => %s::integer, p_ordering_key => %s::text, p_expires_after => %s::interval,
   p_headers => %s::jsonb, p_metadata => %s::jsonb)"""
+
+_SLOTS = """
+select slot_at, last_at, slots, message_id, status from menzil.schedule_slots(%s::text, %s::integer)"""
 
 
 def schedule_create(
@@ -76,3 +80,9 @@ def cron_next(cron: str, time_zone: str, after: datetime) -> Op[datetime]:
         values.time("time after", after),
     )
     return Op("select menzil.cron_next(%s::text, %s::text, %s::timestamptz)", params, op.time)
+
+
+def schedule_slots(name: str, limit: int = 10) -> Op[list[Record]]:
+    """menzil.schedule_slots."""
+    params = (values.text("schedule", name), values.integer("limit", limit))
+    return Op(_SLOTS, params, records("slot_at:time last_at:time slots message_id status"))

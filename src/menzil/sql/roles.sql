@@ -17,7 +17,7 @@ declare
                            "setting", "schema_version", "schema_window", "copy_notice", "cron_next", "cron_parse"],
     "menzil_monitor":     ["metrics", "health_check", "get_endpoint_health", "get_worker_status", "dlq_summary", "dlq_causes", "pulse_of", "pulse_totals",
                            "channel_window",
-                           "message_why", "message_life", "message_family", "channel_state", "turns", "message_id_at", "messages_with_key", "plan_outcome", "plan_targets", "plan_of", "setting", "schema_version", "schema_window", "copy_notice",
+                           "message_why", "message_life", "message_family", "channel_state", "turns", "message_id_at", "messages_with_key", "plan_outcome", "plan_targets", "plan_of", "schedule_slots", "setting", "schema_version", "schema_window", "copy_notice",
                            "cron_next", "cron_parse"],
     "menzil_pipeline":    ["send", "send_with_options", "send_batch", "send_batch_with_priority", "send_many", "message_create", "enable_fast_mode",
                            "publish", "publish_batch", "validate_event", "schema_version", "schema_window", "copy_notice", "bulk_open", "bulk_commit", "bulk_abort",
@@ -25,7 +25,7 @@ declare
                            "channel_window",
                            "feed_position", "feed_lost", "feed_advance", "feed_between",
                            "archive_between", "archive_span", "archive_layout", "archive_months", "archive_fingerprint", "event_log_fingerprint", "drop_exported_month",
-                           "pulse_of", "plan_outcome", "plan_targets", "plan_of", "pipeline_run_begin", "pipeline_run_end"]}';
+                           "pulse_of", "plan_outcome", "plan_targets", "plan_of", "schedule_slots", "pipeline_run_begin", "pipeline_run_end"]}';
   v_views jsonb := '{
     "menzil_admin":    ["queue", "dlq", "archive", "endpoints", "channels", "event_log", "attempts", "settings", "schedules",
                         "event_types", "subscriptions", "bulk_sends", "consumers", "jobs", "pulse", "pipeline_runs", "plans", "_ends", "_ended", "_ended_plainly", "_ended_otherwise", "_ended_singly", "_messages", "_message_in_full", "_month_rows"],

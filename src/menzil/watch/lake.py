@@ -19,9 +19,15 @@ def consumers(run: Run) -> list[dict[str, Any]]:
 
 
 def lake(run: Run, *, limit: int = 50) -> dict[str, Any]:
-    """Return {"consumers", "months", "runs"}: readers with their lag, months of the archive, the newest runs.
+    """Return {"consumers", "runs", "last"}: readers with their lag, newest runs, the last of each kind that ended."""
+    found = run(runs.pipeline_runs(limit))
+    last: dict[str, Any] = {}
+    for one in found:
+        if one["ended_at"] is not None:
+            last.setdefault(one["kind"], one)
+    return {"consumers": consumers(run), "runs": found, "last": last}
 
-    A month is in the database, open or closed; one that a run dropped after its export is only in the lake.
-    """
-    months = [{"month": one.starts_at, "open": one.is_open} for one in run(archive.archive_months())]
-    return {"consumers": consumers(run), "months": months, "runs": run(runs.pipeline_runs(limit))}
+
+def months(run: Run) -> list[dict[str, Any]]:
+    """Months of the archive in the database: {"month", "open"}. One that was dropped after its export is not here."""
+    return [{"month": one.starts_at, "open": one.is_open} for one in run(archive.archive_months())]

@@ -1,4 +1,4 @@
-"""Schedules: what each says in words, its next slots, and what became of its last one."""
+"""Schedules: what each says in words, its next slots, and what became of its last ones."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from menzil.model.redact import Redactor
-from menzil.ops import looking, messages, schedules
+from menzil.ops import looking, schedules
 from menzil.watch.cron import words
 from menzil.watch.finding import Run
 from menzil.watch.redaction import redacted
 
-#: Slots ahead that are told, and how late a slot may be before it is called late.
-AHEAD, LATE = 5, timedelta(minutes=2)
+#: Slots ahead and past ones that are told, and how late a slot may be before it is called late.
+AHEAD, PAST, LATE = 5, 8, timedelta(minutes=2)
 
 
 def listed(
     run: Run, *, limit: int = 100, after: str = "", bodies: bool = True, redactor: Redactor | None = None
 ) -> dict[str, Any]:
-    """Return {"schedules", "next_after", "as_of"}: each with {"words", "slots", "late", "last_status"}."""
+    """Return {"schedules", "next_after", "as_of"}: each with {"words", "slots", "late", "past"}."""
     now = run(looking.now())
     rows = run(looking.schedules(limit + 1, after, bodies=bodies))
     shown = [
@@ -28,7 +28,7 @@ def listed(
             "words": words(row["cron"]),
             "slots": slots(run, row["cron"], row["time_zone"], now),
             "late": not row["paused"] and row["next_at"] is not None and row["next_at"] < now - LATE,
-            "last_status": run(messages.status(row["last_message_id"])).status if row["last_message_id"] else None,
+            "past": run(schedules.schedule_slots(row["name"], PAST)),
         }
         for row in rows[:limit]
     ]

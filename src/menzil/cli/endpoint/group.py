@@ -38,7 +38,7 @@ def enable(db: Database, name: str) -> None:
 @click.argument("name")
 @on_database
 def disable(db: Database, name: str) -> None:
-    """Refuse new messages; what waits is still delivered."""
+    """Refuse new messages, and hold what waits until it is enabled again."""
     db.run(endpoints.disable_endpoint(name))
     say(f"Endpoint {name} refuses messages from now on.")
 

@@ -73,9 +73,14 @@ def _as_typed(channel: Record) -> dict[str, str]:
         "max_concurrency": str(channel["max_concurrency"] or NONE),
         "max_size": str(channel["max_size"] or NONE),
         "release_count": str(channel["release_count"] or 1),
-        "interval": f"{(channel['release_interval_ms'] or 0) / 1000:g}",
+        "interval": _seconds(channel["release_interval_ms"] or 0),
         "on_dead": channel["on_dead"],
     }
+
+
+def _seconds(ms: int) -> str:
+    whole_seconds, rest = divmod(ms, 1000)
+    return f"{whole_seconds}.{rest:03}".rstrip("0") if rest else str(whole_seconds)
 
 
 def _asked(given: Given) -> dict[str, Any]:

@@ -50,6 +50,9 @@ class Pause(OnChannel):
             warnings=["It is paused already."] if channel["paused"] else [],
         )
 
+    def is_so(self, run: Run, given: Given) -> bool:
+        return bool(self.found(run, given)["paused"])
+
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
         del run
         return [channels.channel_pause(given["channel"])]
@@ -71,6 +74,9 @@ class Resume(OnChannel):
             f"menzil channel resume {quote(given['channel'])}",
             warnings=[] if channel["paused"] else ["It is not paused."],
         )
+
+    def is_so(self, run: Run, given: Given) -> bool:
+        return not self.found(run, given)["paused"]
 
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
         del run

@@ -11,7 +11,8 @@ from menzil.console.configs import changes, hidden, patch
 from menzil.console.documents import dumps
 from menzil.console.texts import slug
 from menzil.console.typed import mapping
-from menzil.model.errors import NameTakenError, UnknownNameError
+from menzil.console.words import many
+from menzil.model.errors import NameTakenError, UnknownNameError, UsageError
 from menzil.model.secrets import encrypt_config, secret_keys
 from menzil.ops import endpoints, looking, sending
 from menzil.ops.op import Op
@@ -61,6 +62,9 @@ class Enable(OnEndpoint):
         sentence = f"Endpoint {given['endpoint']} takes messages again."
         return Plan(sentence, self.command("enable", given), warnings=warnings)
 
+    def is_so(self, run: Run, given: Given) -> bool:
+        return bool(self.found(run, given)["enabled"])
+
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
         del run
         return [endpoints.enable_endpoint(given["endpoint"])]
@@ -80,9 +84,13 @@ class Disable(OnEndpoint):
         return Plan(
             f"Endpoint {given['endpoint']} refuses new messages, and events are no longer copied to it.",
             self.command("disable", given),
-            leaves=["What waits is still delivered. To hold it, pause the endpoint."],
+            more=["What waits stays and is not delivered until the endpoint is enabled again."],
+            leaves=["What is in flight may finish."],
             warnings=[] if found["enabled"] else ["It is disabled already."],
         )
+
+    def is_so(self, run: Run, given: Given) -> bool:
+        return not self.found(run, given)["enabled"]
 
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
         del run
@@ -166,6 +174,8 @@ class Create(OnEndpoint):
         run(endpoints.validate_endpoint_config(given["protocol"], config))
         shown = dumps(hidden(config))
         command = f"menzil endpoint create {quote(given['endpoint'])} --config {quote(shown)}"
+        if given["protocol"] != "http":
+            command += f" --protocol {quote(given['protocol'])}"
         return Plan(f"Endpoint {given['endpoint']} is made and takes messages.", command)
 
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
@@ -180,8 +190,40 @@ class Create(OnEndpoint):
 
     def done(self, answers: Sequence[Any], given: Given) -> Done:
         del answers
-        undo = Undo("endpoint-disable", {"endpoint": given["endpoint"]}, "Disable")
+        undo = Undo("endpoint-drop", {"endpoint": given["endpoint"]}, "Drop it")
         return Done(f"Endpoint {given['endpoint']} is there.", undo)
+
+
+class Drop(OnEndpoint):
+    """Remove one that has no messages."""
+
+    name, title, verb, danger = "endpoint-drop", "Drop an endpoint", "Drop it", True
+
+    def plan(self, run: Run, given: Given) -> Plan:
+        self.found(run, given)
+        held = run(looking.load(given["endpoint"]))
+        count = int(held["pending"]) + int(held["processing"])
+        if count:
+            hint = "purge it, or release it: then it is dropped when it has drained"
+            raise UsageError(f"Endpoint {given['endpoint']} still has {many(count, 'message')}.", hint=hint)
+        return Plan(
+            f"Endpoint {given['endpoint']} is removed, and its secrets with it.",
+            self.command("drop", given),
+            leaves=["Its history stays, and its dead letters."],
+            warnings=["There is no undo: its secrets are gone for good."],
+        )
+
+    def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
+        del run
+        return [endpoints.drop_endpoint(given["endpoint"])]
+
+    def back(self, given: Given) -> str:
+        del given
+        return self.nav
+
+    def done(self, answers: Sequence[Any], given: Given) -> Done:
+        del answers
+        return Done(f"Endpoint {given['endpoint']} is gone.")
 
 
 class Alter(OnEndpoint):
@@ -241,4 +283,4 @@ class Alter(OnEndpoint):
         raise NotImplementedError
 
 
-ACTS = (Enable(), Disable(), Reset(), Test(), Create(), Alter())
+ACTS = (Enable(), Disable(), Reset(), Test(), Create(), Alter(), Drop())

@@ -59,8 +59,8 @@ class Cancel(OnMessage):
     def done(self, answers: Sequence[Any], given: Given) -> Done:
         if not answers[0]:
             raise UsageError(f"Message {given['id']} waits no longer, so it was not cancelled.")
-        undo = Undo("message-replay", given, "Send it once more")
-        return Done(f"Message {given['id']} is cancelled.", undo, noted=("message", given["id"]))
+        again = Undo("message-replay", given, "Send it once more")
+        return Done(f"Message {given['id']} is cancelled.", next=again, noted=("message", given["id"]))
 
 
 class RetryNow(OnMessage):
@@ -122,7 +122,43 @@ class Redrive(OnMessage):
         return [history.redrive_message(self.letter(run, given)["id"])]
 
     def done(self, answers: Sequence[Any], given: Given) -> Done:
-        return sent_again(answers[0], f"The dead letter of message {given['id']} was redriven")
+        new = answers[0]
+        undo = Undo("message-take-back", given, "Take it back")
+        see = [(f"Message {new}", f"/messages/{new}")]
+        return Done(f"The dead letter of message {given['id']} was redriven as message {new}.", undo, see)
+
+
+class TakeBack(OnMessage):
+    """Cancel the message of a redrive; its dead letter is failed again."""
+
+    name, title, verb = "message-take-back", "Take a redrive back", "Take it back"
+
+    def letter(self, run: Run, given: Given) -> Record:
+        """The dead letter, or a refusal."""
+        found = run(looking_dlq.letter_of(self.number(given)))
+        if found is None or found["status"] != "redriven":
+            raise UsageError(f"Message {given['id']} has no dead letter that was redriven.")
+        return found
+
+    def plan(self, run: Run, given: Given) -> Plan:
+        letter = self.letter(run, given)
+        status = run(messages.status(letter["redriven_id"]))
+        late = [] if status.status == "pending" else [f"That message is {status.status}: this comes too late."]
+        return Plan(
+            f"Message {letter['redriven_id']} is cancelled, and the dead letter of message {given['id']} failed again.",
+            f"menzil dlq take-back {letter['id']}",
+            to=[letter["endpoint_name"]],
+            warnings=late,
+        )
+
+    def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
+        return [history.redrive_take_back(self.letter(run, given)["id"])]
+
+    def done(self, answers: Sequence[Any], given: Given) -> Done:
+        if not answers[0]:
+            raise UsageError(f"The new message of {given['id']} waits no longer, so it was not taken back.")
+        again = Undo("message-redrive", given, "Redrive it once more")
+        return Done(f"The dead letter of message {given['id']} is failed again.", next=again)
 
 
 class Replay(OnMessage):
@@ -146,7 +182,11 @@ class Replay(OnMessage):
         return [history.replay_message(self.number(given))]
 
     def done(self, answers: Sequence[Any], given: Given) -> Done:
-        return sent_again(answers[0], f"Message {given['id']} was replayed")
+        new = answers[0]
+        undo = Undo("message-cancel", {"id": str(new)}, "Cancel the new one")
+        return Done(
+            f"Message {given['id']} was replayed as message {new}.", undo, [(f"Message {new}", f"/messages/{new}")]
+        )
 
 
 class Erase(OnMessage):
@@ -172,10 +212,4 @@ class Erase(OnMessage):
         return Done(f"What message {given['id']} said {said}.")
 
 
-def sent_again(new: int, sentence: str) -> Done:
-    """The end of an act that made one new message."""
-    undo = Undo("message-cancel", {"id": str(new)}, "Cancel the new one")
-    return Done(f"{sentence} as message {new}.", undo, [(f"Message {new}", f"/messages/{new}")])
-
-
-ACTS = (Cancel(), RetryNow(), Redrive(), Replay(), Erase())
+ACTS = (Cancel(), RetryNow(), Redrive(), TakeBack(), Replay(), Erase())

@@ -91,7 +91,8 @@ class Make(Act):
         del given
         number = answers[0]
         see = [(f"Look at plan {number}", f"/plans/{number}")]
-        return Done(f"Plan {number} is a draft and was counted.", Undo("plan-run", {"plan": str(number)}, "Run"), see)
+        after = Undo("plan-run", {"plan": str(number)}, "Run")
+        return Done(f"Plan {number} is a draft and was counted.", see=see, next=after)
 
 
 def _what(found: dict[str, Any]) -> str:
@@ -260,9 +261,9 @@ class Stop(OnPlan):
         return [plans.plan_stop(self.number(given), take_back=self.take_back)]
 
     def done(self, answers: Sequence[Any], given: Given) -> Done:
-        undo = None if self.take_back else Undo("plan-take-back", given, "Take back what it made")
+        after = None if self.take_back else Undo("plan-take-back", given, "Take back what it made")
         taken = f" {many(answers[0], 'message')} taken back; a worker goes on with the rest." if self.take_back else ""
-        return Done(f"Plan {given['plan']} is stopped.{taken}", undo)
+        return Done(f"Plan {given['plan']} is stopped.{taken}", next=after)
 
 
 class TakeBack(Stop):

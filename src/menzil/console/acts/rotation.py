@@ -50,8 +50,9 @@ class Rotate(OnEndpoint):
         name = given["endpoint"]
         new = "whsec_" + base64.b64encode(secrets.token_bytes(LENGTH)).decode()
         run(endpoints.alter_endpoint(name, encrypt_config(self.config(run, given, new), name, secret_keys(None))))
-        undo = Undo("endpoint-rotate-finish", given, "Finish the rotation")
-        return Done(f"{name} signs with a new secret, beside the old ones.", undo, once={"The new secret": new})
+        # No undo: marks stand for stored secrets by their order, so the old config would keep the new secret.
+        after = Undo("endpoint-rotate-finish", given, "Finish the rotation")
+        return Done(f"{name} signs with a new secret, beside the old ones.", next=after, once={"The new secret": new})
 
     def done(self, answers: Sequence[Any], given: Given) -> Done:
         raise NotImplementedError

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from shlex import quote
 from typing import Any, ClassVar
 
 from menzil.console.act import Act, Done, Field, Given, Plan, Undo
 from menzil.console.documents import dumps
-from menzil.console.typed import document, whole
+from menzil.console.typed import document, mapping, positive, whole
 from menzil.model.errors import NameTakenError, UnknownNameError
 from menzil.ops import looking, schedules, sending
 from menzil.ops.op import Op
@@ -44,6 +44,19 @@ def _before(name: str) -> str:
     return name[:-1]
 
 
+def seconds(value: float | None) -> str:
+    """A number of seconds as a person types it; every digit is kept."""
+    return "" if value is None else f"{value:f}".rstrip("0").rstrip(".")
+
+
+def flags(found: Mapping[str, Any], expires: str) -> str:
+    """Options of a message as the command line takes them."""
+    told = f" --ordering-key {quote(found['ordering_key'])}" if found["ordering_key"] is not None else ""
+    told += f" --expires {expires}s" if expires else ""
+    told += "".join(f" --header {quote(f'{one}={text}')}" for one, text in (found["headers"] or {}).items())
+    return told + (f" --metadata {quote(dumps(found['metadata']))}" if found["metadata"] is not None else "")
+
+
 def _next(run: Run, cron: str, time_zone: str) -> str:
     found = slots(run, cron, time_zone, run(looking.now()))
     return "Next slots: " + ", ".join(one["there"] or f"{one['at']:%a %d %b %H:%M} UTC" for one in found) + "."
@@ -60,7 +73,24 @@ class Create(OnSchedule):
         Field("channel", "Channel or endpoint", longest=200),
         Field("payload", "Body", "area", default="{}", help="JSON.", longest=100_000),
         Field("priority", "Priority", default="0", help="0 to 10; higher goes first.", longest=3),
-    )
+        Field("ordering_key", "Ordering key", required=False, longest=1_000),
+        Field(
+            "expires_after", "Seconds until a message expires", "number", required=False,
+            help="A message that is later than this is not sent.", longest=20,
+        ),
+        Field("headers", "Headers", "area", required=False, help="A JSON object of texts.", longest=20_000),
+        Field("metadata", "Metadata", "area", required=False, help="A JSON object.", longest=50_000),
+        Field("paused", "Paused at first", "check", required=False),
+    )  # fmt: skip
+
+    def options(self, given: Given) -> dict[str, Any]:
+        """What a schedule may have and need not."""
+        found: dict[str, Any] = {"ordering_key": given["ordering_key"] or None}
+        seconds = positive("Seconds until a message expires", given["expires_after"])
+        found["expires_after"] = None if seconds is None else timedelta(seconds=seconds)
+        for name in ("headers", "metadata"):
+            found[name] = mapping(name.capitalize(), given[name]) if given[name].strip() else None
+        return found
 
     def plan(self, run: Run, given: Given) -> Plan:
         rows = run(looking.schedules(1, _before(given["schedule"])))
@@ -70,10 +100,14 @@ class Create(OnSchedule):
         ahead = _next(run, given["cron"], given["time_zone"])
         missing = run(looking.channel(given["channel"])) is None
         parts = (given["schedule"], given["cron"], given["channel"], body)
+        command = f"menzil schedule create {' '.join(map(quote, parts))} --time-zone {quote(given['time_zone'])}"
+        command += f" --priority {quote(given['priority'])}{flags(self.options(given), given['expires_after'])}"
+        if given["paused"]:
+            command += f" && {self.command('pause', given)}"
         return Plan(
-            f"A message goes to {given['channel']} {words(given['cron'])}, {given['time_zone']}.",
-            f"menzil schedule create {' '.join(map(quote, parts))} --time-zone {quote(given['time_zone'])} "
-            f"--priority {quote(given['priority'])}",
+            f"A message goes to {given['channel']} {words(given['cron'])}, {given['time_zone']}"
+            + (", once it is resumed." if given["paused"] else "."),
+            command,
             to=[given["channel"]],
             more=[ahead],
             warnings=[f"There is no channel named {given['channel']!r} yet."] if missing else [],
@@ -90,8 +124,9 @@ class Create(OnSchedule):
             dumps=dumps,
             time_zone=given["time_zone"],
             priority=whole("The priority", given["priority"]),
+            **self.options(given),
         )
-        return [op]
+        return [op, schedules.schedule_pause(given["schedule"])] if given["paused"] else [op]
 
     def done(self, answers: Sequence[Any], given: Given) -> Done:
         del answers
@@ -117,6 +152,9 @@ class Pause(OnSchedule):
             warnings=["It is paused already."] if found["paused"] else [],
         )
 
+    def is_so(self, run: Run, given: Given) -> bool:
+        return bool(self.found(run, given)["paused"])
+
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
         del run
         return [schedules.schedule_pause(given["schedule"])]
@@ -140,6 +178,9 @@ class Resume(OnSchedule):
             warnings=[] if found["paused"] else ["It is not paused."],
         )
 
+    def is_so(self, run: Run, given: Given) -> bool:
+        return not self.found(run, given)["paused"]
+
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
         del run
         return [schedules.schedule_resume(given["schedule"])]
@@ -158,13 +199,7 @@ class RunNow(OnSchedule):
         found = self.found(run, given)
         body = dumps(found["payload"])
         command = f"menzil send {quote(found['endpoint_name'])} {quote(body)} --priority {found['priority']}"
-        if found["ordering_key"] is not None:
-            command += f" --ordering-key {quote(found['ordering_key'])}"
-        if found["expires_after"] is not None:
-            command += f" --expires {found['expires_after']:g}s"
-        command += "".join(f" --header {quote(f'{one}={text}')}" for one, text in (found["headers"] or {}).items())
-        if found["metadata"] is not None:
-            command += f" --metadata {quote(dumps(found['metadata']))}"
+        command += flags(found, seconds(found["expires_after"]))
         return Plan(
             f"One message goes to {found['endpoint_name']}, as schedule {given['schedule']} sends it.",
             command,
@@ -212,10 +247,12 @@ class Drop(OnSchedule):
         same = {
             "schedule": old["name"], "cron": old["cron"], "time_zone": old["time_zone"],
             "channel": old["endpoint_name"], "payload": body, "priority": str(old["priority"]),
+            "ordering_key": old["ordering_key"] or "", "expires_after": seconds(old["expires_after"]),
+            "paused": "on" if old["paused"] else "",
         }  # fmt: skip
-        # What the form cannot say, or a link cannot hold, cannot be made again from here.
-        plain = len(body) < 2_000 and all(old[name] is None for name in (*_KEPT, "expires_after"))
-        undo = Undo("schedule-create", same, "Make it again") if plain else None
+        same |= {name: dumps(old[name]) for name in ("headers", "metadata") if old[name] is not None}
+        # A link holds a few thousand characters.
+        undo = Undo("schedule-create", same, "Make it again") if len(str(same)) < 4_000 else None
         return Done(f"Schedule {given['schedule']} is gone.", undo)
 
     def done(self, answers: Sequence[Any], given: Given) -> Done:

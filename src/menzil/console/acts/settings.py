@@ -13,6 +13,14 @@ from menzil.ops.op import Op
 from menzil.watch import settings as watching
 from menzil.watch.finding import Run
 
+#: Stands for the empty text: a field that is needed is not left empty, and a link leaves empty words out.
+EMPTY = '""'
+
+
+def meant(given: Given) -> str:
+    """The value that a person means."""
+    return "" if given["value"].strip() == EMPTY else given["value"]
+
 
 class Set(Act):
     """Change a setting for everybody."""
@@ -20,7 +28,7 @@ class Set(Act):
     name, title, verb, role = "setting-set", "Change a setting", "Set it", "admin"
     fields = (
         Field("setting", "Setting", "hidden", longest=100),
-        Field("value", "Value", help="The word default sets it back.", longest=5_000),
+        Field("value", "Value", help='The word default sets it back; "" is the empty text.', longest=5_000),
     )
     nav = "/settings"
 
@@ -32,14 +40,15 @@ class Set(Act):
         return found
 
     def prefill(self, run: Run, given: Given) -> Given:
-        return {"value": str(self.found(run, given)["value"])}
+        return {"value": str(self.found(run, given)["value"]) or EMPTY}
 
     def plan(self, run: Run, given: Given) -> Plan:
         found = self.found(run, given)
-        new = found["default_value"] if given["value"].strip().lower() == "default" else given["value"]
+        value = meant(given)
+        new = found["default_value"] if value.strip().lower() == "default" else value
         return Plan(
             f"{found['name']} counts for everybody from the next transaction on.",
-            f"menzil settings set {quote(found['name'])} {quote(given['value'])}",
+            f"menzil settings set {quote(found['name'])} {quote(value)}",
             changes=[Change(found["name"], str(found["value"]), str(new))],
             more=[str(found["description"]), f"It may be: {found['range']}." if found["range"] else ""],
             warnings=["It has this value already."] if new == found["value"] else [],
@@ -47,15 +56,16 @@ class Set(Act):
 
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
         del run
-        return [upkeep.set_setting(given["setting"], given["value"])]
+        return [upkeep.set_setting(given["setting"], meant(given))]
 
     def execute(self, run: Run, given: Given) -> Done:
         old = str(self.found(run, given)["value"])
         for op in self.ops(run, given):
             run(op)
         now = self.found(run, given)["value"]
-        undo = Undo(self.name, {"setting": given["setting"], "value": old}, f"Back to {old}") if old else None
-        return Done(f"{given['setting']} is now {now}.", undo)
+        said = old if len(old) <= 40 else "the old value"
+        undo = Undo(self.name, {"setting": given["setting"], "value": old or EMPTY}, f"Back to {said or EMPTY}")
+        return Done(f"{given['setting']} is now {now or 'empty'}.", undo if now != old else None)
 
     def done(self, answers: Sequence[Any], given: Given) -> Done:
         raise NotImplementedError

@@ -6,8 +6,8 @@ create or replace function menzil.message_why(p_id bigint) returns table (
 language plpgsql stable security definer set search_path = pg_catalog, menzil, pg_temp set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
-  v_order constant text[] := '{unknown,ended,copy,in_flight,no_place,held,endpoint_disabled,channel_paused,channel_released,circuit_open,circuit_probing,'
-    'endpoint_resting,scheduled,retrying,behind_key,key_blocked_by_dead_letter,concurrency_full,rate_full,no_worker,waiting_turn,next,expires_first}';
+  v_order constant text[] := '{unknown,ended,copy,in_flight,expired,no_place,held,endpoint_disabled,channel_paused,channel_released,circuit_open,circuit_probing,'
+    'endpoint_resting,scheduled,retrying,behind_key,key_blocked_by_dead_letter,concurrency_full,rate_full,no_worker,workers_busy,waiting_turn,next,expires_first}';
 begin
   if p_id is null then
     perform menzil._refuse_null('A message id');

@@ -22,9 +22,8 @@ begin
     -- cidr refuses 10.1.2.3/8: a network whose address has bits outside its mask is a mistake.
     return (select coalesce(string_agg(u.part::cidr::text, ', ' order by u.n), '')
               from regexp_split_to_table(v_text, E'[\\s,]+') with ordinality u(part, n) where u.part <> '');
-  elsif p_unit = 'patterns' and length(v_text) <= 4000 and v_text !~ E'[\\x01-\\x08\\x0b-\\x1f\\x7f]' and v_text !~ E'(^|,)\\s*\\$(?![.\\[][^,\\s])' then
-    return (select coalesce(string_agg(u.part, ', ' order by u.n), '')
-              from regexp_split_to_table(v_text, E'\\s*,\\s*') with ordinality u(part, n) where u.part <> '');
+  elsif p_unit = 'patterns' and length(v_text) <= 4000 and v_text !~ E'[\\x01-\\x08\\x0b-\\x1f\\x7f]' then
+    return menzil._redact_patterns(v_text, v_hint);
   elsif p_unit = 'words' and lower(v_text) in ('show', 'redact', 'hide') then
     return lower(v_text);
   elsif p_unit not in ('boolean', 'patterns', 'words') then

@@ -6,7 +6,7 @@ declare
 begin
   if menzil._count_channel(v_endpoint.id) > 0 then
     raise exception using errcode = '55006', message = format('Endpoint %s still has messages.', quote_literal(p_name)),
-      hint = 'Disable it and wait until they are delivered, cancel them with menzil.purge_endpoint(name), or let menzil.channel_release(name) drop it when it has drained.';
+      hint = 'Wait until they are delivered, cancel them with menzil.purge_endpoint(name), or let menzil.channel_release(name) drop it when it has drained.';
   end if;
   update menzil.channel c set dropped_at = clock_timestamp() where c.id = v_endpoint.id;
   perform menzil._event('endpoint.dropped', 'endpoint', p_name, v_endpoint.config, null,

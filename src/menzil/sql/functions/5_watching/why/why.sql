@@ -28,6 +28,11 @@ begin
     return query select w.* from menzil._why_in_flight(v_lease, p_now) w;
     return;
   end if;
+  if v_found.expires_at <= p_now then   -- no consumer gets it, whatever else holds it
+    return query select 'expired', format('It expired at %s: no consumer gets it. The job expiry, or the dequeue that meets it, ends it.', menzil._time_text(v_found.expires_at)),
+      v_found.expires_at, null::timestamptz, null::text, null::text;
+    return;
+  end if;
   v_message := row(p_id, v_found.channel_id, 10 - v_found.priority, v_found.scheduled_at, v_found.expires_at, v_found.ordering_key);
   select c.* into v_channel from menzil.channel c where c.id = v_message.channel_id;
   v_log := menzil._log_seen(v_message, v_found.place_at);
@@ -38,7 +43,7 @@ begin
   return query select b.* from unnest(v_blocks) b;
   if v_place.place in ('run', 'line', 'key') then
     return query select w.* from menzil._why_turn(v_message, v_found.place_at, v_log.before + v_log.higher, v_log.elsewhere,
-      exists (select 1 from unnest(v_blocks) b where b.reason not in ('channel_released', 'no_worker')), p_now) w;
+      exists (select 1 from unnest(v_blocks) b where b.reason not in ('channel_released', 'no_worker', 'workers_busy')), p_now) w;
   elsif v_place.place = 'log' then
     return query select 'waiting_turn', 'More than 10000 sends before it were not read by any dequeue yet.', null::timestamptz, null::timestamptz, null::text, null::text;
   end if;

@@ -24,7 +24,8 @@ begin
       v_what, menzil._time_text(p_channel.released_at)), p_channel.released_at, null::timestamptz, null::text, null::text;
   end if;
   if v_gate.circuit = 2 then
-    return query select 'circuit_open', format('The circuit of %s is open after %s failures in a row: %s.', lower(left(v_what, 1)) || substr(v_what, 2), v_gate.failure_count,
+    return query select 'circuit_open', format('The circuit of %s is open after %s in a row: %s.', lower(left(v_what, 1)) || substr(v_what, 2),
+        case v_gate.failure_count when 1 then '1 failure' else v_gate.failure_count || ' failures' end,
         case when v_gate.probe_at > p_now then 'one message may probe it at ' || menzil._time_text(v_gate.probe_at) else 'the next message that is leased probes it' end),
       v_gate.opened_at, v_gate.probe_at, null::text, menzil._command('endpoint reset', p_channel.name);
   elsif v_gate.circuit = 1 then

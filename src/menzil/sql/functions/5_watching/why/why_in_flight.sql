@@ -11,8 +11,8 @@ begin
     case when p_lease.unlock_at <= p_now then
            format('The lease of %s ran out at %s in try %s: the next dequeue takes the message back.', lower(left(v_who, 1)) || substr(v_who, 2), menzil._time_text(p_lease.unlock_at), p_lease.attempt)
          else format('%s has it in try %s, until %s unless the lease is extended.%s', v_who, p_lease.attempt, menzil._time_text(p_lease.unlock_at),
-           case when v_stopped then ' That worker has stopped.'
-                when v_heard < p_now - interval '30 s' then format(' That worker was last heard of at %s.', menzil._time_text(v_heard)) else '' end) end,
+           case when v_stopped then ' That worker has stopped: the message is taken back when the lease ends.'
+                when v_heard < p_now - interval '30 s' then format(' That worker was last heard of at %s; if it is lost, the message is taken back when the lease ends.', menzil._time_text(v_heard)) else '' end) end,
     p_lease.leased_at, p_lease.unlock_at, p_lease.worker,
     case when p_lease.unlock_at <= p_now and not menzil._dequeued_lately(p_now) then 'menzil worker' end;
 end $$;

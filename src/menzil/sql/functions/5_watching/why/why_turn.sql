@@ -32,9 +32,17 @@ begin
          and not exists (select 1 from menzil.gate g where (l.l).gated and g.channel_id = (l.l).channel_id and (g.paused or g.circuit <> 0 or g.wait_until > p_now)) limit 2000) q), 0);
   v_lanes := (select count(*) from (
     select 1 from menzil.lane l where l.rank = p_message.rank and l.next_at >= v_floor and l.next_at <= p_now and l.next_at < coalesce(v_turn, p_now)
-       and l.channel_id <> p_message.channel_id limit 1001) l);
+       and l.channel_id <> p_message.channel_id
+       and not exists (select 1 from menzil.gate g where l.gated and g.channel_id = l.channel_id and (g.paused or g.circuit <> 0 or g.wait_until > p_now)) limit 1001) l);
   if v_own + v_above + v_lanes = 0 then
     return query select 'next', case when p_blocked then 'Then its turn is next.' else 'Its turn is next.' end, null::timestamptz, null::timestamptz, null::text, null::text;
+    return;
+  end if;
+  if v_own + v_above = 0 then
+    return query select 'waiting_turn', case when p_blocked then 'Then ' else '' end || case when v_lanes = 1 then '1 channel of its priority has its turn before it.'
+        when v_lanes > 1000 then case when p_blocked then 'm' else 'M' end || 'ore than 1000 channels of its priority have their turn before it.'
+        else format('%s channels of its priority have their turn before it.', v_lanes) end,
+      null::timestamptz, null::timestamptz, null::text, null::text;
     return;
   end if;
   return query select 'waiting_turn',
