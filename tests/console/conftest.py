@@ -10,8 +10,12 @@ import pytest
 from menzil.console import Access, Console
 from menzil.embedded import Embedded
 from tests.conftest import database
+from tests.console.chromium import chromium, page
 from tests.console.furnished import Furnished, furnish
+from tests.console.hostile import Hostile, invade
 from tests.console.seat import Browser, served
+
+__all__ = ["Full", "chromium", "empty_dsn", "empty_seat", "full", "hostile", "page", "seat"]
 
 
 @dataclass
@@ -46,3 +50,10 @@ def empty_seat(empty_dsn: str) -> Iterator[Browser]:
     """The same before an empty one."""
     with served(Console(empty_dsn, local=Access.admin("ada"))) as browser:
         yield browser
+
+
+@pytest.fixture(scope="session")
+def hostile(server: Embedded, _installed: str) -> Iterator[Hostile]:
+    """A database in which every text is an attack."""
+    with database(server, "console_hostile", _installed) as dsn:
+        yield invade(dsn)

@@ -3,67 +3,25 @@
 from __future__ import annotations
 
 import re
-import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 from playwright.sync_api import Browser as Chromium
-from playwright.sync_api import ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Page
 
 from menzil import Menzil
 from menzil.console import Access, Console
+from tests.console.chromium import CHROMIUM, IN_CHROMIUM, at, becomes
 from tests.console.conftest import Full
 from tests.console.paths import paths
 from tests.console.seat import Browser, served
 
 HERE = Path(__file__).parent
 FAINT, SMALL = ((HERE / name).read_text().split("\n", 1)[1] for name in ("faint.js", "small.js"))
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no browser on this machine"),
-    pytest.mark.slow,
-]
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Chromium]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(chromium: Chromium) -> Iterator[Page]:
-    """A page whose every complaint fails the test: a policy that was broken, an error of the script."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 900})
-    made = context.new_page()
-    complaints: list[str] = []
-    made.on("pageerror", lambda error: complaints.append(str(error)))
-    made.on("console", lambda said: complaints.append(said.text) if _is_bad(said) else None)
-    yield made
-    context.close()
-    assert complaints == []
-
-
-def _is_bad(said: ConsoleMessage) -> bool:
-    return said.type == "error" and "Failed to load resource" not in said.text
-
-
-def at(seat: Browser, path: str) -> str:
-    return f"http://127.0.0.1:{seat.port}{path}"
-
-
-def becomes(page: Page, asked: str, wanted: object) -> None:
-    """Wait for something on the page. The policy forbids what playwright itself would wait with."""
-    deadline = time.monotonic() + 20
-    while (found := page.evaluate(asked)) != wanted:
-        assert time.monotonic() < deadline, f"{found} is not {wanted}"
-        page.wait_for_timeout(100)
+pytestmark = IN_CHROMIUM
 
 
 def test_no_page_breaks_the_policy_and_none_is_wider_than_a_phone(page: Page, seat: Browser, full: Full) -> None:
