@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from playwright.sync_api import Browser as Chromium
-from playwright.sync_api import sync_playwright
 
 from menzil.console import Access, Console
 from menzil.embedded import Embedded
 from tests.conftest import database
+from tests.console.chromium import chromium, page
 from tests.console.furnished import Furnished, furnish
+from tests.console.hostile import Hostile, invade
 from tests.console.seat import Browser, served
 
-#: The browser of this machine, or None.
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Chromium]:
-    """A browser for one file of tests. Its event loop runs as long as it does, so it does not outlive the file."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+__all__ = ["Full", "chromium", "empty_dsn", "empty_seat", "full", "hostile", "page", "seat"]
 
 
 @dataclass
@@ -61,3 +50,10 @@ def empty_seat(empty_dsn: str) -> Iterator[Browser]:
     """The same before an empty one."""
     with served(Console(empty_dsn, local=Access.admin("ada"))) as browser:
         yield browser
+
+
+@pytest.fixture(scope="session")
+def hostile(server: Embedded, _installed: str) -> Iterator[Hostile]:
+    """A database in which every text is an attack."""
+    with database(server, "console_hostile", _installed) as dsn:
+        yield invade(dsn)

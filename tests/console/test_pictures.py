@@ -24,7 +24,7 @@ from playwright.sync_api import Page
 from menzil.console import Access, Console
 from menzil.embedded import Embedded
 from tests.conftest import database
-from tests.console.conftest import CHROMIUM
+from tests.console.chromium import IN_CHROMIUM
 from tests.console.pictures import MOST_KB, SCALE, SCHEMES, WIDTH, Shot, keep, looking, shots, size_of
 from tests.console.seat import Browser, served
 from tests.console.shop import Shop, beat, open_shop
@@ -41,7 +41,7 @@ OURS = [
     *([] if getpass.getuser() == "root" else [getpass.getuser()]),
 ]
 
-pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason="there is no browser on this machine"), pytest.mark.slow]
+pytestmark = IN_CHROMIUM
 
 
 @dataclass

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
 from menzil.ops.choosing import LIBPQ_VARIABLES
+from tests.canary.fixtures import planted
 from tests.spark import warm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+__all__ = ["event_log", "planted", "small", "spark", "work"]
 
 #: Plans that are interpreted as they are.
 SMALL = {
@@ -36,15 +40,28 @@ def _warm() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where Spark writes down what it does: the plans of its queries, the options of its sources, its settings."""
+    return tmp_path_factory.mktemp("event-log")
+
+
+@pytest.fixture(scope="session")
+def spark(event_log: Path) -> Iterator[SparkSession]:
     """`local[2,3]`: two tasks at a time, and a task that fails is tried again as on a cluster."""
     from menzil.spark.session import get_session
+
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": event_log.as_uri(),
+        "spark.eventLog.compress": "false",
+    }
 
     with pytest.MonkeyPatch.context() as patch:  # Spark's own processes keep the environment that Java starts with
         for name in ("MENZIL_DSN", *LIBPQ_VARIABLES):
             patch.delenv(name, raising=False)
         patch.setenv("MENZIL_PG_DIR", "/nonexistent")
-        session = get_session("tests", "local[2,3]", quick=True, conf={"spark.driver.memory": "1g"})
+        session = get_session("tests", "local[2,3]", quick=True, conf=conf)
     yield session
     session.stop()
 

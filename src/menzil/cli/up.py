@@ -65,8 +65,9 @@ def up(
         with Crew({**os.environ, VARIABLE: found}) as crew:
             crew.start("worker", [*worker, *typed])
             if door is not None:
+                console = ["console", "--no-greeting", "--host", HOST, "--port", str(port), *typed]
                 with door:
-                    crew.start("console", ["console", "--no-greeting", "--host", HOST, "--port", str(port), *typed], door)
+                    crew.start("console", console, door)
                 if crew.wait_until(lambda: _answers(port), PATIENCE):
                     click.echo(f"http://{HOST}:{port}/")
                 elif not crew.told_to_stop and crew.ended() is None:
