@@ -13,7 +13,7 @@ from playwright.sync_api import Page
 
 from menzil import Menzil
 from menzil.console import Access, Console
-from tests.console.chromium import CHROMIUM, IN_CHROMIUM, at, becomes
+from tests.console.chromium import IN_CHROMIUM, at, becomes, watched
 from tests.console.conftest import Full
 from tests.console.paths import paths
 from tests.console.seat import Browser, served
@@ -24,21 +24,23 @@ FAINT, SMALL = ((HERE / name).read_text().split("\n", 1)[1] for name in ("faint.
 pytestmark = IN_CHROMIUM
 
 
-def test_no_page_breaks_the_policy_and_none_is_wider_than_a_phone(page: Page, seat: Browser, full: Full) -> None:
-    page.set_viewport_size({"width": 320, "height": 700})
-    for path in [*paths(full).values(), "/acts/channel-pause?channel=billing", f"/messages/{full.ids.hostile}"]:
-        page.goto(at(seat, path))
-        width = page.evaluate("document.documentElement.scrollWidth")
-        assert width <= 320, path
+def every(full: Full) -> list[str]:
+    """Every page, a message of each kind, a form, a plan, and what is not there."""
+    more = [f"/messages/{number}" for number in (full.ids.hostile, full.ids.dead, full.ids.binary)]
+    return [*paths(full).values(), *more, "/acts/send", "/acts/channel-pause?channel=billing", "/nowhere"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_have_contrast_and_targets_have_size(page: Page, seat: Browser, full: Full, scheme: str) -> None:
-    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    for path in [*paths(full).values(), "/acts/channel-pause?channel=billing", f"/messages/{full.ids.dead}"]:
+def test_every_page_has_contrast_in_both_themes_and_fits_a_phone(page: Page, seat: Browser, full: Full) -> None:
+    for path in every(full):
+        page.set_viewport_size({"width": 1280, "height": 900})
         page.goto(at(seat, path))
-        assert page.evaluate(FAINT) == [], path
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") is (scheme == "dark")
+            assert page.evaluate(FAINT) == [], (path, scheme)
         assert page.evaluate(SMALL) == [], path
+        page.set_viewport_size({"width": 320, "height": 700})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
 
 
 def test_theme_is_chosen_with_a_link_and_stays(page: Page, seat: Browser) -> None:
@@ -154,30 +156,57 @@ def test_person_pauses_a_channel_with_the_mouse(page: Page, lively: tuple[Browse
         assert row[1] == "console"
 
 
-def test_pages_and_acts_work_without_a_script(chromium: Chromium, lively: tuple[Browser, Menzil], full: Full) -> None:
+def test_every_page_works_without_a_script(chromium: Chromium, seat: Browser, full: Full) -> None:
+    with watched(chromium, java_script_enabled=False) as seen:
+        page = seen.page
+        for path in every(full):
+            page.goto(at(seat, path))
+            assert page.locator("h1").count() == 1, path
+            assert page.is_visible("main"), path
+            assert page.locator(".only-script:visible").count() == 0, "a button that needs the script is not there"
+            assert page.locator("main .trouble").count() == 0, path
+        page.goto(at(seat, "/messages"))
+        page.fill("#find", "channel:billing")
+        page.press("#find", "Enter")
+        page.wait_for_url("**/messages?q=channel%3Abilling")
+        page.check("tbody tr:nth-child(2) input[name=ids]")
+        page.click("button:has-text('Replay')")
+        page.wait_for_url("**/acts/plan-replay?*ids=*")
+        assert page.input_value("#f-ids").isdecimal()
+        assert seen.outside == []
+
+
+def test_acts_work_without_a_script(chromium: Chromium, lively: tuple[Browser, Menzil]) -> None:
     seat, _ = lively
-    context = chromium.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(at(seat, "/channels/billing"))
-    assert not page.is_visible("#pause"), "a button that needs the script is not there without it"
-    page.click("a.button:has-text('Pause')")
-    page.click("button:has-text('Pause'):not(#pause)")
-    page.wait_for_url("**/done?key=*")
-    assert "holds its messages" in page.inner_text("main")
-    context.close()
+    with watched(chromium, java_script_enabled=False) as seen:
+        page = seen.page
+        page.goto(at(seat, "/channels/billing"))
+        page.click("a.button:has-text('Change limits')")
+        page.fill("#f-max_concurrency", "7")
+        page.click("button:has-text('Show the plan')")
+        page.click("button[form=edit]")
+        assert page.input_value("#f-max_concurrency") == "7", "back from the plan to the form"
+        page.click("button:has-text('Show the plan')")
+        page.click(".plan button.main")
+        page.wait_for_url("**/done?key=*")
+        page.click("a:has-text('Go on')")
+        page.click("a.button:has-text('Pause')")
+        page.click(".plan button.main")
+        page.wait_for_url("**/done?key=*")
+        assert "holds its messages" in page.inner_text("main")
+        page.click("a.button:has-text('Undo')")
+        page.click(".plan button.main")
+        page.wait_for_url("**/done?key=*")
+        page.goto(at(seat, "/channels/billing"))
+        assert "0 of 7" in page.inner_text("#limits")
 
 
 def test_console_on_plain_http_beyond_this_machine_takes_forms_of_its_own_site(
-    chromium: Chromium, lively: tuple[Browser, Menzil], db: str
+    page: Page, lively: tuple[Browser, Menzil], db: str
 ) -> None:
     # A browser leaves Sec-Fetch-Site out there: only Origin tells which site sent a form.
     with served(Console(db, local=Access.admin("ada"), hosts=["queue.example"])) as seat:
-        context = chromium.browser_type.launch_persistent_context(
-            "", executable_path=CHROMIUM, args=["--no-sandbox", "--host-resolver-rules=MAP queue.example 127.0.0.1"]
-        )
-        page = context.new_page()
         page.goto(f"http://queue.example:{seat.port}/acts/channel-pause?channel=billing")
         page.click("button:has-text('Pause'):not(#pause)")
         page.wait_for_url("**/done?key=*")
         assert "holds its messages" in page.inner_text("main")
-        context.close()

@@ -1,0 +1,134 @@
+"""An open page tells the new answer by itself, and leaves the person who reads it alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import psycopg
+import pytest
+from playwright.sync_api import Page
+
+from menzil import Menzil
+from menzil.console import Access, Console
+from menzil.embedded import Embedded
+from tests.conftest import database
+from tests.console.chromium import IN_CHROMIUM, at, becomes
+from tests.console.seat import Browser, served
+
+pytestmark = IN_CHROMIUM
+
+#: Seconds within which an open page tells that a reason is gone.
+SOON = 6.0
+ANSWER = "document.querySelector('#why .verdict strong').textContent"
+
+
+@dataclass
+class Stuck:
+    """Messages by the reason for which they wait, and the statement that takes it away."""
+
+    seat: Browser
+    conn: psycopg.Connection
+    waiting: dict[str, int] = field(default_factory=dict)
+    ways: dict[str, str] = field(default_factory=dict)
+
+    def why(self, reason: str) -> tuple[str, str]:
+        row = self.conn.execute(
+            "select reason, sentence from menzil.message_why(%s) limit 1", (self.waiting[reason],)
+        ).fetchone()
+        assert row is not None
+        return row[0], row[1]
+
+
+@pytest.fixture(scope="module")
+def stuck(server: Embedded, _installed: str) -> Iterator[Stuck]:
+    with (
+        database(server, "console_live", _installed) as dsn,
+        psycopg.connect(dsn, autocommit=True) as conn,
+        Menzil(dsn) as mq,
+        served(Console(dsn, local=Access.admin("ada"))) as seat,
+    ):
+        made = Stuck(seat, conn)
+        conn.execute("select menzil.worker_hello('w/1', 'host', 1, '0.2.0')")
+        mq.channel_set("paused")
+        made.waiting["channel_paused"] = mq.send("paused", {"n": 1})
+        mq.channel_pause("paused")
+        made.ways["channel_paused"] = "select menzil.channel_resume('paused')"
+        mq.channel_set("full", max_concurrency=1)
+        mq.send("full", {"n": 1})
+        (taken,) = mq.dequeue(1, 600, ["full"], worker="w/1")
+        made.waiting["concurrency_full"] = mq.send("full", {"n": 2})
+        made.ways["concurrency_full"] = f"select menzil.message_complete(array[{taken.id}], array[{taken.attempt}])"
+        number = mq.create_endpoint("crm", "http", {"url": "https://crm.example/"})
+        made.waiting["circuit_open"] = mq.send("crm", {"n": 1})
+        row = conn.execute("select value::int from menzil.settings where name = 'circuit_failure_threshold'").fetchone()
+        for _ in range(row[0] if row else 10):
+            conn.execute("select menzil.update_circuit_breaker(%s, false)", (number,))
+        made.ways["circuit_open"] = "select menzil.reset_circuit_breaker('crm')"
+        yield made
+
+
+def in_search(page: Page) -> None:
+    """The person is about to type over a part of a search."""
+    page.fill("#find", "channel:billing")
+    page.evaluate("document.getElementById('find').setSelectionRange(8, 15)")
+
+
+def on_link(page: Page) -> None:
+    """The focus is on a link of the part that is exchanged."""
+    page.focus("#body a:has-text('redact')")
+
+
+def on_summary(page: Page) -> None:
+    """The person has opened the raw body and reads it."""
+    page.click("#body summary:has-text('Raw')")
+
+
+WHERE = """() => [document.activeElement.outerHTML.slice(0, 60), document.activeElement.selectionStart || 0,
+  document.activeElement.selectionEnd || 0, document.querySelectorAll('#body details')[1]?.open,
+  Math.round(document.querySelector('#body').getBoundingClientRect().top)]"""
+
+
+@pytest.mark.parametrize(
+    ("reason", "holding"),
+    [("channel_paused", in_search), ("concurrency_full", on_link), ("circuit_open", on_summary)],
+)
+def test_open_page_tells_that_a_reason_is_gone(
+    page: Page, stuck: Stuck, reason: str, holding: Callable[[Page], None]
+) -> None:
+    page.set_viewport_size({"width": 900, "height": 300})
+    page.goto(at(stuck.seat, f"/messages/{stuck.waiting[reason]}"))
+    first = stuck.why(reason)
+    assert first[0] == reason
+    assert page.evaluate(ANSWER) == first[1]
+    page.evaluate("window.mine = document.querySelector('#why')")
+    holding(page)
+    page.evaluate("document.querySelector('#body').scrollIntoView()")
+    page.wait_for_timeout(100)  # for the browser to choose what it keeps in its place when lines above go
+    before = page.evaluate(WHERE)
+    assert page.evaluate("scrollY") > 100
+    stuck.conn.execute(stuck.ways[reason])  # type: ignore[arg-type]
+    gone = time.monotonic()
+    now = stuck.why(reason)
+    assert now[0] != reason
+    becomes(page, ANSWER, now[1], within=SOON - (time.monotonic() - gone))
+    assert page.evaluate("window.mine === document.querySelector('#why')"), "the page was not loaded again"
+    assert page.evaluate(WHERE) == before
+
+
+def test_page_on_a_hidden_tab_asks_nothing_and_asks_at_once_when_it_is_seen(page: Page, stuck: Stuck) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(at(stuck.seat, f"/messages/{stuck.waiting['channel_paused']}"))
+    # Chromium shows every page of a test: only the word of the browser is replaced, the script is the real one.
+    hide = "Object.defineProperty(document, 'hidden', { configurable: true, get: () => %s })"
+    tell = "document.dispatchEvent(new Event('visibilitychange'))"
+    page.evaluate(f"{hide % 'true'}; {tell}")
+    page.wait_for_timeout(200)  # a question that was under way
+    asked.clear()
+    page.wait_for_timeout(4_500)
+    assert asked == [], "two turns of 2 seconds have passed"
+    page.evaluate(f"{hide % 'false'}; {tell}")
+    page.wait_for_timeout(500)
+    assert len(asked) >= 1
