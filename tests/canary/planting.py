@@ -103,11 +103,12 @@ def metadata(canaries: Canaries, where: str) -> dict[str, Any]:
 
 def _messages(canaries: Canaries, mq: menzil.Menzil) -> None:
     mq.send(CHANNEL, payload(canaries, CHANNEL), metadata=metadata(canaries, CHANNEL))
-    for n in range(2):
+    key = canaries.of(Kind.KEY, "ordering key")
+    for _ in range(2):
         mq.send(
             KEYED,
             payload(canaries, KEYED),
-            ordering_key=canaries.of(Kind.KEY, "ordering key") if n == 0 else canaries.all[-1].text,
+            ordering_key=key,
             idempotency_key=canaries.of(Kind.KEY, "idempotency key"),
         )
     inside = f'{{"password": "{canaries.of(Kind.REDACTED, "JSON in bytes")}"}}'
