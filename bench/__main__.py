@@ -22,6 +22,7 @@ SECTIONS = (
     "send", "batch", "drain",
     "counts", "calls", "lanes", "lives",
     "depth", "held", "hot", "fair", "plans", "deliver", "wake", "memory", "noop",
+    "console_cost", "console_viewers", "console_locked", "watch_cost",
     "peer_send", "peer_batch", "peer_drain", "peer_latency", "peer_held",
     "spark_read",
     "spark_write",
@@ -30,6 +31,7 @@ SECTIONS = (
 PEERS = tuple(name for name in SECTIONS if name.startswith("peer_"))
 GROUPS = {
     "peers": PEERS,
+    "console": ("console_cost", "console_viewers", "console_locked", "watch_cost"),
     "engine": ("drain", "counts", "calls", "lanes", "lives", "hot", "noop", "deliver"),  # what stands beside 0.1.0
 }
 
@@ -38,7 +40,9 @@ def arguments() -> argparse.Namespace:
     """What the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "section", nargs="*", help=f"some of: {', '.join(SECTIONS)}, or engine or peers; all when none is named"
+        "section",
+        nargs="*",
+        help=f"some of: {', '.join(SECTIONS)}, or console, engine, peers; all when none is named",
     )
     parser.add_argument("--quick", action="store_true", help="smaller and shorter, some fifteen minutes")
     parser.add_argument("--dsn", help="a superuser's DSN; databases named menzil_bench_… are made and removed there")

@@ -27,7 +27,6 @@ SEARCHES: dict[str, Op[Any]] = {
     "channel": searching.in_window(Wanted(channel="rare"), 50, window=WINDOW),
     "status": searching.in_window(Wanted(status=["failed"]), 50, window=WINDOW),
     "error": searching.in_window(Wanted(error="timed out"), 50, window=WINDOW),
-    "reach": searching.reach(window=WINDOW),
     "one": looking_messages.message(1),
     "ids": searching.of_ids(Wanted(), [1, 2, 3], 50),
     "correlation": searching.of_correlation(Wanted(), CORR, 50),

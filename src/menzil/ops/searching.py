@@ -7,8 +7,8 @@ from datetime import datetime
 from uuid import UUID
 
 from menzil.ops import values
-from menzil.ops.op import Op
-from menzil.ops.records import Record, record, records
+from menzil.ops.op import Op, Rows
+from menzil.ops.records import Record, records
 
 #: How many messages one page of a search looks through; the next page goes on from there.
 WINDOW = 20_000
@@ -19,7 +19,6 @@ _COLUMNS = """
 select q.id, q.status, q.channel, q.priority, q.ordering_key, q.idempotency_key, q.correlation_id, q.num_attempts,
        q.retry_count, q.created_at, q.ended_at, q.bytes, q.last_error"""
 
-_WINDOW = " from (select * from menzil._messages where id < %s::bigint order by id desc limit %s::integer) q"
 # Both find their few rows by an index before anything is sorted.
 _BY_IDS = " from menzil._messages q where q.id = any (%s::bigint[]) and q.id < %s::bigint"
 _BY_CORRELATION = """
@@ -69,10 +68,41 @@ class Wanted:
         self.params = tuple(value for one in each for value in (one, one))
 
 
-def in_window(wanted: Wanted, limit: int, before: int = LAST_ID, window: int = WINDOW) -> Op[list[Record]]:
-    """menzil._messages, newest first: those of a window that match."""
-    params = (values.integer("id", before), values.integer("window", window), *wanted.params, str(limit))
-    return Op(_COLUMNS + _WINDOW + " where true" + _MATCHES, params, records(_LISTED))
+# One look through the window: messages that match, and where they are fewer than asked for, how far it reached.
+_LOOKED = (
+    "with w as materialized (select * from menzil._messages where id < %s::bigint order by id desc limit %s::integer), "
+    "q as materialized ("
+    + _COLUMNS
+    + " from w q where true"
+    + _MATCHES
+    + """)
+select q.*, null::bigint from q
+union all
+select e.id, null, null, null, null, null, null, null, null,
+       (select w.created_at from w where w.id = e.id), null, null, null, e.passed
+  from (select min(w.id) as id, count(*) as passed from w having (select count(*) from q) < %s::integer) e
+ where e.passed > 0"""
+)
+_READ = records(_LISTED + " passed")
+
+
+def in_window(
+    wanted: Wanted, limit: int, before: int = LAST_ID, window: int = WINDOW
+) -> Op[tuple[list[Record], Record | None]]:
+    """menzil._messages, newest first: those of a window that match.
+
+    Where fewer than `limit` match, a record besides: the oldest message of the window, and how many there are.
+    """
+    params = (values.integer("id", before), values.integer("window", window), *wanted.params, str(limit), str(limit))
+
+    def read(rows: Rows) -> tuple[list[Record], Record | None]:
+        found = _READ(rows)
+        passed = [one.pop("passed") for one in found]
+        ends = [{**one, "passed": number} for one, number in zip(found, passed, strict=True) if number is not None]
+        matching = [one for one, number in zip(found, passed, strict=True) if number is None]
+        return sorted(matching, key=lambda one: -one["id"]), ends[0] if ends else None
+
+    return Op(_LOOKED, params, read)
 
 
 def of_ids(wanted: Wanted, ids: Sequence[int], limit: int, before: int = LAST_ID) -> Op[list[Record]]:
@@ -86,19 +116,6 @@ def of_correlation(wanted: Wanted, corr: UUID, limit: int, before: int = LAST_ID
     """menzil._messages: those of a correlation id that match; at most WINDOW of it are looked at."""
     chosen = (values.uuid("correlation id", corr), values.integer("id", before), str(WINDOW))
     return Op(_COLUMNS + _BY_CORRELATION + _MATCHES, (*chosen, *wanted.params, str(limit)), records(_LISTED))
-
-
-_REACH = """
-select w.id, w.created_at, w.passed from (
-  select m.id, m.created_at, row_number() over (order by m.id desc) as passed
-    from (select id, created_at from menzil._messages where id < %s::bigint order by id desc limit %s::integer) m) w
- order by w.passed desc limit 1"""
-
-
-def reach(before: int = LAST_ID, window: int = WINDOW) -> Op[Record | None]:
-    """The oldest message of a window and how many there are; None where none is left."""
-    params = (values.integer("id", before), values.integer("window", window))
-    return Op(_REACH, params, record("id created_at:time passed"))
 
 
 def message_id_at(at: datetime) -> Op[int | None]:

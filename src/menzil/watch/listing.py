@@ -82,13 +82,17 @@ class _Page:
     def window(self) -> dict[str, Any]:
         """A page of those in a window that match, and on the first page those that a key finds besides."""
         start = self._start()
-        rows = self.run(searching.in_window(self.wanted, self.limit + 1, start, self.size))
+        rows, end = self.run(searching.in_window(self.wanted, self.limit + 1, start, self.size))
         if self.asked.key is not None or self.asked.idem is not None:
+            last = rows[-1]["id"] if len(rows) > self.limit else None
             rows = self._with_keys(rows)
+            if (
+                last is not None and len(rows) <= self.limit
+            ):  # live ones were shown before; others may follow in the window
+                return {"messages": rows, "next_before": last, "looked_through": None}
         if len(rows) > self.limit:
             shown = rows[: self.limit]
             return {"messages": shown, "next_before": shown[-1]["id"], "looked_through": None}
-        end = self.run(searching.reach(start, self.size))
         passed = 0 if end is None else end["passed"]
         over = end is None or passed < self.size or self._too_old(end["created_at"])
         return {"messages": rows, "next_before": None if over else end["id"], "looked_through": passed}  # type: ignore[index]

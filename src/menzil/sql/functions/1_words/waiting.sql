@@ -1,5 +1,6 @@
 -- What waits in each channel: how many, and since when the first of them could have been leased. Reads only, and touches no
--- payload. Runs and lines know how many messages they hold, so a deep queue is counted by its runs. Messages on the schedule
+-- payload. Runs and lines know how many messages they hold, so a deep queue is counted by its runs. Of lines that no dequeue has folded
+-- yet at most 20,000 are read, or 100,000 where one channel is asked: beyond that a count is a lower bound. Messages on the schedule
 -- and behind ordering keys have a row each: while those tables are small (p_small bytes) every row is counted, when they are
 -- large each channel is counted up to p_most rows. p_channel_id: of this channel only.
 create or replace function menzil._waiting(p_most integer, p_now timestamptz, p_small bigint default 33554432, p_channel_id integer default null)
@@ -9,6 +10,7 @@ returns table (
 language plpgsql stable set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
+  v_lines constant integer := case when p_channel_id is null then 20000 else 100000 end;
   v_large boolean := p_channel_id is not null
     or pg_total_relation_size('menzil.scheduled') + pg_total_relation_size('menzil.key_queue') >= p_small;
 begin
@@ -29,12 +31,13 @@ begin
             cross join lateral (select m.scheduled_at, m.created_at from menzil.message m where m.id = u.id offset 0) m
             left join lateral (select t.place_at, t.due_at from menzil.returned t where t.id = u.id offset 0) t on true) o on true
        where l.tail_due is not null and (p_channel_id is null or l.channel_id = p_channel_id) group by l.channel_id
-    ), line as materialized (   -- lines of the log that no dequeue has folded yet, at most 100,000 of them
-      select n.channel_id, sum(n.n)::bigint as count, sum(count(*)) over () >= 100000 as capped, min(greatest(n.due_at, t.due_at)) as since_at
-        from (select n.channel_id, n.first_id, n.n, n.flags, n.due_at
-                from (select n.* from menzil.line n union all select a.* from menzil.aside a) n
-               where n.rank is not null and n.flags & 64 = 0 and (p_channel_id is null or n.channel_id = p_channel_id) limit 100000) n
+    ), line as materialized (
+      select n.channel_id, sum(n.n)::bigint as count, max(n.place) >= v_lines as capped, min(greatest(n.due_at, t.due_at)) as since_at
+        from (select n.*, count(*) over () as place
+                from (select n.channel_id, n.rank, n.first_id, n.n, n.flags, n.due_at from menzil.aside n
+                      union all (select n.channel_id, n.rank, n.first_id, n.n, n.flags, n.due_at from menzil.line n limit v_lines)) n) n
         left join lateral (select t.due_at from menzil.returned t where n.flags & 1 <> 0 and t.id = n.first_id offset 0) t on true
+       where n.rank is not null and n.flags & 64 = 0 and (p_channel_id is null or n.channel_id = p_channel_id)
        group by n.channel_id
     ), later as materialized (
       -- Messages on the schedule, and messages behind their ordering key. Of a key whose first message may be leased, is leased or

@@ -2,13 +2,15 @@
 -- without one is never leased. A message moves from place to place inside one transaction, and this check reads with one
 -- snapshot: it sees every live message in exactly one place.
 -- Some are looked at: of the newest 500 messages, the oldest 250 and up to 250 at random, those that have not ended. At random
--- means random pages: some ten of all months together. Places that an index finds come first, then the log, and only for
--- messages that are still missing a look through everything. Returns how many were seen, how many have no place, and the first.
+-- means random pages: some ten of all months together. Places that an index finds come first, among them the lines of the
+-- transactions that sent the messages, then the whole log, and only for messages that are still missing a look through everything. Returns how many were seen, how many have no place, and the first.
 create or replace function menzil._check_places(out seen integer, out lost integer, out first bigint)
 language plpgsql stable set enable_seqscan = off set jit = off as $$
 declare
   v_percent real := (select least(100, 1000 / greatest(sum(pg_relation_size(i.inhrelid)) / 8192, 1))::real
                        from pg_inherits i where i.inhparent = 'menzil.message'::regclass);
+  v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  v_senders xid8[];
   v_ids bigint[];
 begin
   v_ids := array(
@@ -36,6 +38,22 @@ begin
                           and coalesce(array_position(r.ids, u.id), u.id - r.first_id + 1)
                               > case when r.due_at = l.head_due and r.first_id = l.head_id then l.gone else 0 end)
      order by u.id);
+  if v_ids <> '{}' then
+    -- The line of a message has the id of the transaction that sent it, unless that was a savepoint. xmin is the lower half of it.
+    v_senders := array(
+      select distinct (case when x.id > v_next then x.id - 4294967296 else x.id end)::text::xid8
+        from unnest(v_ids) u(id)
+        cross join lateral (select v_next - (v_next & 4294967295) + m.xmin::text::bigint as id from menzil.message m where m.id = u.id limit 1 offset 0) x
+       where x.id <= v_next or x.id > 4294967296);
+    v_ids := array(
+      select u.id from unnest(v_ids) u(id)
+      except
+      select h.id from unnest(v_senders) s(xid)
+        cross join lateral (select n.* from menzil.line n where n.xid = s.xid offset 0) n
+        cross join lateral unnest(coalesce(n.ids, array(select generate_series(n.first_id, n.first_id + n.n - 1)))) h(id)
+       where n.rank is not null and n.flags & 64 = 0
+      order by 1);
+  end if;
   if v_ids <> '{}' then
     v_ids := array(
       select u.id from unnest(v_ids) u(id)

@@ -28,7 +28,7 @@ begin
       from (select 1) one
       left join (select w.age, format('The oldest message that could be leased has waited %s, in channel %s.',
                                       date_trunc('second', w.age), quote_literal(w.name)) as text
-                   from (select v_now - w.since_at as age, w.name from menzil._waiting(100, v_now) w
+                   from (select v_now - w.since_at as age, w.name from menzil._waiting(100, v_now, 1048576) w
                           where w.since_at is not null and not w.held order by w.since_at limit 1) w) q on true
     union all
     select 'workers', 'warning', case when q.lost > 0 then q.text end, q.text,

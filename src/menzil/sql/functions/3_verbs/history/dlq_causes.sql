@@ -32,7 +32,7 @@ begin
                            max(l.failed_at) as newest, max(l.id) as sample
                       from menzil.dead_letter l
                      where l.status = 'failed' and l.cause_hash is null and (v_channels is null or l.channel_id = any (v_channels)) group by 1, 2) q
-              cross join lateral menzil._cause_of(q.outline) e) d
+              cross join lateral menzil._cause_of_outline(q.outline) e) d
       join menzil.channel c on c.id = d.channel_id
      group by c.name, d.error_class, d.cause, d.cause_hash
      order by 4 desc, 6 desc, c.name, d.cause limit p_limit;

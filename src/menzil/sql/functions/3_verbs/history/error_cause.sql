@@ -2,12 +2,6 @@
 -- times and quoted texts. The status of an HTTP answer stays: it is the trouble.
 create or replace function menzil._error_cause(p_error text) returns text
 language plpgsql immutable parallel safe as $$
-declare
-  v_error text := regexp_replace(menzil._error_outline(p_error), E'^\\s*(\\[(RETRYABLE|PERMANENT|DISABLE)\\]\\s*)+', '');
-  v_status text := coalesce(substring(v_error from E'^HTTP [0-9]{3}\\M'), '');
 begin
-  -- Times, ids, numbers: of those that fit at a place the longest is taken.
-  v_error := regexp_replace(translate(substr(v_error, length(v_status) + 1), E'\n\r\t', '   '),
-    E'[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+(Z|[+-][0-9:]+)?|\\m(0x)?[a-fA-F]*[0-9][[:xdigit:]]{7,}\\M|[0-9]+([.,][0-9]+)*', '#', 'g');
-  return v_status || left(rtrim(v_error), 200);
+  return menzil._outline_cause(menzil._error_outline(p_error));
 end $$;

@@ -1,6 +1,6 @@
 -- The next messages of a channel in the order they would be leased, without leasing them. Reads only: lines that no dequeue
 -- has folded yet are looked at beside the runs. At least p_limit messages of each kind are looked at: in runs, in lines, on the
--- schedule and due, and the first of each ordering key that needs a head.
+-- schedule and due, and the first of each ordering key that needs a head. Of the log the first 100,000 lines are read.
 create or replace function menzil.message_peek(p_channel text, p_limit integer default 10) returns table (
   id bigint, channel text, content bytea, payload jsonb, state bytea, num_attempts bigint, headers jsonb, correlation_id uuid, metadata jsonb,
   ordering_key text, priority integer, retry_count integer, created_at timestamptz, scheduled_at timestamptz, expires_at timestamptz
@@ -25,7 +25,8 @@ begin
          cross join lateral unnest(case when r.ids is not null then r.ids[r.gone + 1 : r.gone + p_limit] else array(
            select generate_series(r.first_id + r.gone, least(r.first_id + r.n - 1, r.first_id + r.gone + p_limit))) end) u(id))
       union
-      select u.id from (select n.* from menzil.line n where n.channel_id = v_channel.id and n.rank is not null and n.flags & 64 = 0
+      select u.id from (select n.* from (select n.* from menzil.line n order by n.xid limit 100000) n
+                         where n.channel_id = v_channel.id and n.rank is not null and n.flags & 64 = 0
                         union all select a.* from menzil.aside a where a.channel_id = v_channel.id and a.rank is not null and a.flags & 64 = 0) n
         cross join lateral unnest(coalesce(n.ids[: p_limit], array(select generate_series(n.first_id, n.first_id + least(n.n, p_limit) - 1)))) u(id)
       union

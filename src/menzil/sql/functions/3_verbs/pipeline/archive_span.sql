@@ -13,6 +13,9 @@ begin
   elsif p_channel is not null and not exists (select 1 from menzil.channel c where c.name = p_channel) then
     perform menzil._refuse_unknown(p_channel);
   end if;
+  if p_from >= p_to then
+    return;
+  end if;
   for v_part in
     select 'archive_' || to_char(a.month_start, 'YYYY_MM') as name, a.month_start as starts, a.month_start + interval '1 month' as ends
       from menzil.archive_month a where a.month_start < p_to and a.month_start + interval '1 month' > p_from

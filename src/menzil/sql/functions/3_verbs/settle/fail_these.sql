@@ -67,8 +67,11 @@ begin
       cross join lateral (select m.id, m.channel_id, m.created_at, m.ordering_key from menzil.message m where m.id = u.id offset 0) m
       cross join lateral (select c.on_dead from menzil.channel c where c.id = m.channel_id offset 0) c
       cross join lateral (select f.error from unnest(p_failures) f where f.id = u.id limit 1) f
-  ), explained as materialized (   -- once for each error: messages that fail together often fail alike
-    select t.error, e.* from (select distinct d.error from dead d) t cross join lateral menzil._cause_of(t.error) e
+  ), outlined as materialized (   -- messages that fail together often fail alike, or alike but for a number
+    select t.error, menzil._error_outline(t.error) as outline from (select distinct d.error from dead d) t
+  ), explained as materialized (
+    select o.error, e.* from (select o.outline, menzil._cause_of_outline(o.outline) as told from (select distinct o.outline from outlined o) o) t
+      join outlined o on o.outline = t.outline cross join lateral (select (t.told).*) e
   ), listed as (
     insert into menzil.dead_letter (original_message_id, channel_id, created_at, failed_at, num_attempts, last_error, blocks_key, cause, error_class, cause_hash)
       select d.id, d.channel_id, d.created_at, p_now, p_taken.attempt, d.error, d.blocks, e.cause, e.error_class, e.cause_hash

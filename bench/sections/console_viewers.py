@@ -1,0 +1,116 @@
+"""What 30 viewers of a console cost workers: messages per second and server CPU for a message, with them and without.
+
+Turns of a few seconds, in which 30 viewers look at pages that refresh themselves or have their tabs hidden, while one
+`menzil worker` drains a backlog. The server CPU for a message is that of the worker's own backends: waits for locks and
+buffers would show there and in the rate. What the viewers' own questions cost the server stands beside it. The console
+process runs with the lowest priority, as if it had another machine: only its questions compete with the worker.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from statistics import median
+
+from bench import fill, looks, stock
+from bench.seat import Seat, Viewers
+from bench.server import CHANNEL, connected
+from bench.service import Service
+from bench.session import Session
+from bench.stock import Conn, Size, one
+from bench.usage import cpu, server_process
+
+VIEWERS = 30
+LEAST = 0.95
+#: Pairs of turns, and the seconds of each.
+TURNS = {False: 10, True: 2}
+SECONDS = {False: 6.0, True: 2.0}
+SIZES = {False: Size(200_000, 500_000, 20_000, 5_000, 48, 90), True: stock.QUICK}
+BACKLOG = {False: 1_500_000, True: 60_000}
+
+_BACKENDS = """
+select pid from pg_stat_activity
+ where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
+   and application_name <> 'menzil-console'"""
+_PAUSE = "select count(menzil.channel_pause(%s::text || g)) from generate_series(0, %s - 1) g"
+_ENDED = "select ended from menzil._told_totals()"
+
+
+def run(session: Session) -> None:
+    """One worker, one console, thirty viewers."""
+    dsn = session.server.database()
+    with connected(dsn) as conn:
+        found = stock.build(conn, SIZES[session.quick])
+        for name in ("c", "e"):  # these wait; the worker has the channel of its own
+            conn.execute(_PAUSE, (name, stock.CHANNELS))
+        fill.backlog(conn, CHANNEL, BACKLOG[session.quick])
+        fill.settle(conn)
+        conn.execute("vacuum analyze")
+        pages = [(visit.url, visit.page.live) for visit in looks.visits(found) if _is_watched(visit)]
+        with Seat(dsn, nice=19) as seat, Service(dsn, "--concurrency", "100", app="bench.apps:nothing"):
+            viewers = Viewers(seat.port, pages, VIEWERS)
+            try:
+                turns(session, conn, viewers)
+            finally:
+                viewers.end()
+    wrong = [page for page in viewers.seen if page.status not in (200, 304) or 'class="trouble"' in page.text]
+    spent = sorted(page.seconds * 1e3 for page in viewers.seen)
+    session.say(f"{len(spent):,} requests, {sum(page.status == 304 for page in viewers.seen):,} of them 304")
+    for page in wrong[:5]:
+        session.say(f"   {page.status} {page.url} after {page.seconds:.2f} s: {page.text[:200]!r}")
+    session.figure("pages with trouble", [len(wrong)], at_most=0, unit="pages", beside={"of": [len(spent)]})
+    beside = {"median": [median(spent)], "slowest": [spent[-1]]}
+    session.figure("p95 of a page for a viewer", [spent[len(spent) * 95 // 100]], unit="ms", beside=beside)
+    session.server.remove(dsn)
+
+
+def _is_watched(visit: looks.Visit) -> bool:
+    return visit.page.path in ("/", "/channels", "/channels/{name}", "/messages", "/dead", "/workers", "/turns") and (
+        visit.page.live > 0
+    )
+
+
+def turns(session: Session, conn: Conn, viewers: Viewers) -> None:
+    """Pairs of turns, and who goes first changes."""
+    rates: dict[bool, list[float]] = {True: [], False: []}
+    costs: dict[bool, list[float]] = {True: [], False: []}
+    whole: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(TURNS[session.quick] + 1):
+        for seen in (True, False) if number % 2 else (False, True):
+            (viewers.open if seen else viewers.close)()
+            time.sleep(0.5)  # questions under way end, others begin
+            rate, own, all_of_it = turn(conn, SECONDS[session.quick])
+            if number:  # the first pair fills caches
+                rates[seen].append(rate)
+                costs[seen].append(own)
+                whole[seen].append(all_of_it)
+    viewers.close()
+    beside = {"with, a second": rates[True], "without, a second": rates[False]}
+    pairs = [one / other for one, other in zip(rates[True], rates[False], strict=True)]
+    session.figure(f"messages a second beside {VIEWERS} viewers", pairs, at_least=LEAST, beside=beside)
+    beside = {"with, µs": costs[True], "without, µs": costs[False]}
+    low = {seen: sorted(each)[len(each) // 4] for seen, each in costs.items()}
+    session.figure(
+        f"messages for server CPU of the worker's backends beside {VIEWERS} viewers",
+        [low[False] / low[True]], at_least=LEAST, beside=beside,
+    )  # fmt: skip
+    pairs = [other / one for one, other in zip(whole[True], whole[False], strict=True)]
+    beside = {"with, µs": whole[True], "without, µs": whole[False]}
+    session.figure("the same for all of the server, questions of the console included", pairs, beside=beside)
+
+
+def turn(conn: Conn, seconds: float) -> tuple[float, float, float]:
+    """Messages a second, and microseconds of processor time of the worker's backends and of the whole server."""
+    server = server_process(conn)
+    pids = [pid for (pid,) in conn.execute(_BACKENDS).fetchall()]
+    own, every, ended, began = spent(pids), cpu(server), one(conn, _ENDED), time.monotonic()
+    time.sleep(seconds)
+    count, took = one(conn, _ENDED) - ended, time.monotonic() - began
+    if count < 100:
+        raise RuntimeError("The backlog is gone, or the worker stands still.")
+    return count / took, (spent(pids) - own) / count * 1e6, (cpu(server) - every) / count * 1e6
+
+
+def spent(pids: list[int]) -> float:
+    """Processor seconds of these processes so far."""
+    return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in pids) / 1e9
