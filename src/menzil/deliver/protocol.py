@@ -13,7 +13,7 @@ from typing import Any
 from typing import Protocol as Interface
 
 from menzil.model.message import Message
-from menzil.model.outcome import Outcome
+from menzil.model.outcome import Fail, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,11 @@ class Surroundings:
 
     settings: Mapping[str, str]  # http_allow_internal_urls, http_allow_http, http_allowed_networks, capture_response
     worker: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Fail):
+    """The settings of the worker forbid this delivery. It is final only if they were read after the delivery began."""
 
 
 class Protocol(Interface):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from time import monotonic
 
-from menzil.deliver.protocol import Endpoint, Surroundings
+import psycopg
+
+from menzil.deliver.protocol import Endpoint, Refused, Surroundings
 from menzil.deliver.registry import Protocols, UnknownProtocolError
 from menzil.model.errors import MenzilError
 from menzil.model.message import Message
@@ -19,8 +23,19 @@ from menzil.worker.outcomes import fault
 class Post:
     """The endpoints of one worker."""
 
-    def __init__(self, lease: Link, worker: str, settings: Mapping[str, str], log: Log, keys: SecretKeys) -> None:
+    def __init__(
+        self,
+        lease: Link,
+        worker: str,
+        settings: Mapping[str, str],
+        log: Log,
+        keys: SecretKeys,
+        read: Callable[[], Awaitable[Mapping[str, str]]],
+    ) -> None:
         self._lease = lease
+        self._read = read  # the settings, anew
+        self._read_at = monotonic()
+        self._reading = asyncio.Lock()
         self._worker = worker
         self._log = log
         self._keys = keys
@@ -57,10 +72,28 @@ class Post:
             protocol = self.protocols.get(endpoint.protocol)
         except UnknownProtocolError as error:
             return Fail(str(error))
+        began = monotonic()
         try:
-            return await protocol.deliver(message, endpoint)
+            outcome = await protocol.deliver(message, endpoint)
+            if isinstance(outcome, Refused) and await self._has_read_since(began):
+                outcome = await protocol.deliver(message, endpoint)
         except Exception as error:  # it never should
             return fault(error)
+        return outcome
+
+    async def _has_read_since(self, began: float) -> bool:
+        """Read the settings again, unless that was done since then. A refusal is for good, so it needs fresh ones."""
+        async with self._reading:
+            if self._read_at > began:
+                return True
+            asked = monotonic()
+            try:
+                self.refresh(await self._read())
+            except (MenzilError, psycopg.Error) as error:
+                self._log.warning("settings_not_read", error=error)
+                return False
+            self._read_at = asked
+            return True
 
     def refresh(self, settings: Mapping[str, str]) -> None:
         """Take new settings."""

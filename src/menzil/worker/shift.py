@@ -103,7 +103,8 @@ class Shift:
             return self.tally
         settings = await self.upkeep.run(working.settings())
         self.hide.learn(settings.get("redact"))
-        self.post = Post(self.lease, self.name, settings, self.log, secret_keys(self.options.secret_key))
+        keys = secret_keys(self.options.secret_key)
+        self.post = Post(self.lease, self.name, settings, self.log, keys, lambda: self.upkeep.run(working.settings()))
         self.budget = Budget(self.options.max_bytes, int(settings["max_payload_size"]))
         await self.hooks.start()
         try:

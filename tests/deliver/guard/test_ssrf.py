@@ -14,7 +14,7 @@ import pytest
 
 from menzil.deliver.guard import door
 from menzil.deliver.guard.resolve import system_lookup
-from menzil.deliver.protocol import Surroundings
+from menzil.deliver.protocol import Refused, Surroundings
 from menzil.model.outcome import Complete, Fail
 from tests.deliver.guard.ground import Victim, connects, deliver, has_version_6, protocol
 from tests.deliver.guard.table import ROWS, Row, printed
@@ -133,7 +133,7 @@ def test_a_name_that_changes_its_address_after_it_was_judged_gains_nothing(
         return ended
 
     with connects() as seen:
-        assert asyncio.run(attempt()) == [Complete, Fail] * 3
+        assert asyncio.run(attempt()) == [Complete, Refused] * 3
     assert len(answers) == 6, "each delivery asked once, and connected to what it was told"
     assert set(seen) == {("127.0.0.2", port)}
     assert victims["127.0.0.1"].strangers() == before

@@ -16,7 +16,7 @@ from menzil.deliver.http.request import compose
 from menzil.deliver.http.tls import Contexts
 from menzil.deliver.http.verdict import no_answer, verdict
 from menzil.deliver.http.ways import Way, Ways
-from menzil.deliver.protocol import Endpoint, Surroundings
+from menzil.deliver.protocol import Endpoint, Refused, Surroundings
 from menzil.deliver.wire import Answer, Client, WireError
 from menzil.deliver.wire.errors import late
 from menzil.model.message import Message
@@ -73,7 +73,7 @@ class Http:
         known = self._plans.get(endpoint.id)
         plan = known[1] if known is not None and known[0] == endpoint.updated_at else self._plan(endpoint)
         if isinstance(plan, str):
-            return Fail(plan, retry=False)
+            return Refused(plan, retry=False)
         try:
             if plan.oauth is None:
                 answer = await self._request(client, plan, message, None, started)
@@ -82,7 +82,7 @@ class Http:
         except RefusedError as error:
             return Fail(str(error), retry=False)
         except RefusedUrlError as error:
-            return Fail(error.reason, retry=False)
+            return Refused(error.reason, retry=False)
         except ResolveError as error:
             return Fail(error.reason)
         except TokenError as error:
