@@ -23,10 +23,11 @@ from bench.usage import cpu, server_process
 VIEWERS = 30
 LEAST = 0.95
 #: Pairs of turns, and the seconds of each.
-TURNS = {False: 10, True: 2}
-SECONDS = {False: 6.0, True: 2.0}
+TURNS = {False: 10, True: 1}
+SECONDS = {False: 6.0, True: 1.0}
 SIZES = {False: Size(200_000, 500_000, 20_000, 5_000, 48, 90), True: stock.QUICK}
-BACKLOG = {False: 1_500_000, True: 60_000}
+#: More than a worker takes in a second.
+FASTEST = 60_000
 
 _BACKENDS = """
 select pid from pg_stat_activity
@@ -34,6 +35,7 @@ select pid from pg_stat_activity
    and application_name <> 'menzil-console'"""
 _PAUSE = "select count(menzil.channel_pause(%s::text || g)) from generate_series(0, %s - 1) g"
 _ENDED = "select ended from menzil._told_totals()"
+_DEPTH = "select sent - gone from menzil._told_totals()"
 
 
 def run(session: Session) -> None:
@@ -43,14 +45,15 @@ def run(session: Session) -> None:
         found = stock.build(conn, SIZES[session.quick])
         for name in ("c", "e"):  # these wait; the worker has the channel of its own
             conn.execute(_PAUSE, (name, stock.CHANNELS))
-        fill.backlog(conn, CHANNEL, BACKLOG[session.quick])
+        resting = one(conn, _DEPTH)
+        fill.backlog(conn, CHANNEL, round(FASTEST * SECONDS[session.quick]))
         fill.settle(conn)
         conn.execute("vacuum analyze")
         pages = [(visit.url, visit.page.live) for visit in looks.visits(found) if _is_watched(visit)]
         with Seat(dsn, nice=19) as seat, Service(dsn, "--concurrency", "100", app="bench.apps:nothing"):
             viewers = Viewers(seat.port, pages, VIEWERS)
             try:
-                turns(session, conn, viewers)
+                turns(session, conn, viewers, resting)
             finally:
                 viewers.end()
     wrong = [page for page in viewers.seen if page.status not in (200, 304) or 'class="trouble"' in page.text]
@@ -70,7 +73,7 @@ def _is_watched(visit: looks.Visit) -> bool:
     )
 
 
-def turns(session: Session, conn: Conn, viewers: Viewers) -> None:
+def turns(session: Session, conn: Conn, viewers: Viewers, resting: int) -> None:
     """Pairs of turns, and who goes first changes."""
     rates: dict[bool, list[float]] = {True: [], False: []}
     costs: dict[bool, list[float]] = {True: [], False: []}
@@ -78,6 +81,7 @@ def turns(session: Session, conn: Conn, viewers: Viewers) -> None:
     for number in range(TURNS[session.quick] + 1):
         for seen in (True, False) if number % 2 else (False, True):
             (viewers.open if seen else viewers.close)()
+            refill(conn, resting + round(FASTEST * SECONDS[session.quick]))
             time.sleep(0.5)  # questions under way end, others begin
             rate, own, all_of_it = turn(conn, SECONDS[session.quick])
             if number:  # the first pair fills caches
@@ -97,6 +101,12 @@ def turns(session: Session, conn: Conn, viewers: Viewers) -> None:
     pairs = [other / one for one, other in zip(whole[True], whole[False], strict=True)]
     beside = {"with, µs": whole[True], "without, µs": whole[False]}
     session.figure("the same for all of the server, questions of the console included", pairs, beside=beside)
+
+
+def refill(conn: Conn, wanted: int) -> None:
+    """Send until a turn cannot empty the channel; the worker goes on meanwhile."""
+    while (left := one(conn, _DEPTH)) < wanted:
+        fill.backlog(conn, CHANNEL, wanted - left)
 
 
 def turn(conn: Conn, seconds: float) -> tuple[float, float, float]:

@@ -28,12 +28,13 @@ def difference(here: dict[str, list[Any]], there: dict[str, list[Any]], leaves: 
         if here[view] != there[view]:
             gone = [row for row in here[view] if row not in there[view]]
             come = [row for row in there[view] if row not in here[view]]
-            return f"{view}: {gone[:1]} is not {come[:1]}"
+            counts = f" ({len(here[view])} rows and {len(there[view])})"
+            return f"{view}: {gone[:1]} is not {come[:1]}{counts}"
     return ""
 
 
 def _rows(conn: psycopg.Connection, view: str) -> list[Any]:
-    which = "where v.event_type not like 'act.%'" if view == "event_log" else ""
+    which = "where v.event_type not like 'act.%' order by v.id" if view == "event_log" else ""
     rows = conn.execute(f"select to_jsonb(v) from menzil.{view} v {which}").fetchall()
     found = [_plain(row[0]) for row in rows]
     if view in ("event_log", "schedules"):  # given out once each: an act that is undone has used one up

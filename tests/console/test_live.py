@@ -90,6 +90,12 @@ WHERE = """() => [document.activeElement.outerHTML.slice(0, 60), document.active
   Math.round(document.querySelector('#body').getBoundingClientRect().top)]"""
 
 
+def _assert_kept(now: list[object], before: list[object]) -> None:
+    """Heights of lines are fractions of a pixel, so the place on the screen may be rounded to the next one."""
+    assert now[:-1] == before[:-1]
+    assert now[-1] == pytest.approx(before[-1], abs=1)
+
+
 @pytest.mark.parametrize(
     ("reason", "holding"),
     [("channel_paused", in_search), ("concurrency_full", on_link), ("circuit_open", on_summary)],
@@ -114,7 +120,7 @@ def test_open_page_tells_that_a_reason_is_gone(
     assert now[0] != reason
     becomes(page, ANSWER, now[1], within=SOON - (time.monotonic() - gone))
     assert page.evaluate("window.mine === document.querySelector('#why')"), "the page was not loaded again"
-    assert page.evaluate(WHERE) == before
+    _assert_kept(page.evaluate(WHERE), before)
 
 
 def test_page_on_a_hidden_tab_asks_nothing_and_asks_at_once_when_it_is_seen(page: Page, stuck: Stuck) -> None:

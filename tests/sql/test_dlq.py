@@ -93,7 +93,7 @@ def test_different_troubles_are_different_causes(queue: Queue, one: str, other: 
 def test_the_outline_of_an_error_has_its_cause(queue: Queue, before: str, error: str) -> None:
     """Dead letters are counted by outline and redriven by cause: both must mean the same ones."""
     outline = queue.one("select menzil._error_outline(%s)", before + error)
-    cause = "select menzil._error_cause(%s)"
+    cause = "select menzil._outline_cause(menzil._error_outline(%s))"
     assert queue.one(cause, outline) == queue.one(cause, before + error)
 
 

@@ -98,7 +98,9 @@ def _listen(port: int) -> socket.socket:
         return socket.create_server((HOST, port), backlog=128)
     except OSError as error:
         hint = "choose another one with --port, or a free one with --port 0"
-        raise UsageError(f"Port {port} of this machine cannot be used: {error.strerror}.", hint=hint) from None
+        raise UsageError(
+            f"Port {port} of this machine cannot be used: {os.strerror(error.errno or 0)}.", hint=hint
+        ) from None
 
 
 def _install(dsn: str) -> None:

@@ -117,6 +117,10 @@ class Act(ABC):
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
         """The Ops that do it, in order. `run` only reads; it is the one of the plan or of the transaction."""
 
+    def shown(self, run: Run, given: Given) -> Sequence[Op[Any]]:
+        """The Ops whose SQL the plan shows."""
+        return self.ops(run, given)
+
     @abstractmethod
     def done(self, answers: Sequence[Any], given: Given) -> Done:
         """Say what happened, from what the Ops answered."""

@@ -151,7 +151,7 @@ class Acting:
 
     def _plan(self, act: Act, given: Mapping[str, str]) -> tuple[Plan, list[str]]:
         def ask(run: Run) -> tuple[Plan, list[str]]:
-            return act.plan(run, given), [seat.shown(op) for op in act.ops(run, given)]
+            return act.plan(run, given), [seat.shown(op) for op in act.shown(run, given)]
 
         return self._desk.database.read(ask, time.monotonic() + PAGE)
 

@@ -16,6 +16,7 @@ from menzil.ops.op import Op
 from menzil.ops.records import Record
 from menzil.watch.cron import words
 from menzil.watch.finding import Run
+from menzil.watch.redaction import redacted, redactor
 from menzil.watch.schedules import slots
 
 _KEPT = ("ordering_key", "headers", "metadata")
@@ -196,7 +197,7 @@ class RunNow(OnSchedule):
     name, title, verb = "schedule-run", "Run a schedule now", "Send it now"
 
     def plan(self, run: Run, given: Given) -> Plan:
-        found = self.found(run, given)
+        found = self._without_secrets(run, given)
         body = dumps(found["payload"])
         command = f"menzil send {quote(found['endpoint_name'])} {quote(body)} --priority {found['priority']}"
         command += flags(found, seconds(found["expires_after"]))
@@ -205,10 +206,20 @@ class RunNow(OnSchedule):
             command,
             to=[found["endpoint_name"]],
             leaves=["Its slots stay as they are: the next one comes as well."],
+            more=[] if found == self.found(run, given) else ["Values that the setting redact names are hidden below."],
         )
 
+    def shown(self, run: Run, given: Given) -> Sequence[Op[Any]]:
+        return self._ops(self._without_secrets(run, given))
+
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
-        found = self.found(run, given)
+        return self._ops(self.found(run, given))
+
+    def _without_secrets(self, run: Run, given: Given) -> Record:
+        """The schedule as a page may show it. What it sends was written by its owner, not by the person at the page."""
+        return redacted(self.found(run, given), redactor(run))
+
+    def _ops(self, found: Record) -> Sequence[Op[Any]]:
         options: dict[str, Any] = {"priority": found["priority"]}
         options |= {name: found[name] for name in _KEPT if found[name] is not None}
         if found["expires_after"] is not None:
