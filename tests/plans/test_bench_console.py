@@ -42,7 +42,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch, session: Session) -> None:
     monkeypatch.setattr(stock, "QUICK", TINY)
     for section, sizes in (
         (console_cost, {"SIZES": TINY, "TIMES": 1}),
-        (console_viewers, {"SIZES": TINY, "TURNS": 1, "SECONDS": 1.0, "BACKLOG": 30_000}),
+        (console_viewers, {"SIZES": TINY, "TURNS": 1, "SECONDS": 1.0}),
         (console_locked, {"TABLES": 1}),
         (watch_cost, {"TURNS": 1, "ROUND": 2}),
     ):
