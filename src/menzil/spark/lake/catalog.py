@@ -32,6 +32,7 @@ NAME = NAMESPACE = "menzil"
 MESSAGES, EVENTS = "messages", "events"
 SCHEMA = "menzil_lake"
 
+_NO_TABLES = f"run `menzil migrate`; a dump must hold the schema {SCHEMA}, too"
 #: What a task needs to reach files. All other properties stay with the driver: a catalog's may hold a password.
 _OF_STORAGE = ("s3.", "gcs.", "adls.", "hdfs.", "oss.", "client.", "py-io-impl")
 #: What a `.pyiceberg.yaml` must not say of the default catalog, which is in the queue's database.
@@ -132,7 +133,7 @@ def _demand_tables(dsn: str) -> None:
         try:
             conn.execute(f"select 1 from {SCHEMA}.iceberg_tables limit 0")
         except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
-            raise MenzilError("This database has no catalog of a lake.", hint="run `menzil migrate`") from error
+            raise MenzilError("This database has no catalog of a lake.", hint=_NO_TABLES) from error
         except psycopg.errors.InsufficientPrivilege as error:
             sentence = f"The role {conn.info.user} may not read the catalog of the lake."
             raise MenzilError(sentence, hint="grant it menzil_pipeline, or menzil_monitor to read only") from error
