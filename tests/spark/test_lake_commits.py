@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import signal
-import subprocess
-import sys
 import time
+import traceback
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -26,26 +26,6 @@ from menzil.spark.lake.table import Lake, open_for_writing, open_lake
 from tests.spark.lake_files import begun, finish, written
 
 AT, MONTH = datetime(2025, 3, 31, 23, 59, 59, 999999, tzinfo=UTC), "2025-03"
-
-_CHILD = """
-import os, sys
-from datetime import datetime
-from menzil.spark.lake.cover import Part
-from menzil.spark.lake.table import open_for_writing
-from tests.spark.lake_files import begun, finish, written
-for line in sys.stdin:
-    number = int(line)
-    lake, _ = open_for_writing(sys.argv[1], os.environ["MENZIL_DSN"])
-    tx = begun(lake)
-    if any(each.run == f"run-{number}" for each in lake.memory("messages").slices("2025-03")):
-        print("known", flush=True)
-        continue
-    at = datetime.fromisoformat("2025-03-31T23:59:59.999999+00:00")
-    files = [each for n in range(3) for each in written(lake, tx, f"c{number}", range(10 * n, 10 * n + 10), at)]
-    print("go", flush=True)
-    finish(lake, tx, files, f"run-{number}", Part(number, number + 1), "2025-03")
-    print("done", flush=True)
-"""
 
 
 def ids(lake: Lake) -> list[int]:
@@ -153,43 +133,55 @@ def test_a_committer_killed_at_any_moment_of_its_commit_leaves_the_table_whole(
     seed = int(os.environ.get("MENZIL_LAKE_SEED", random.randrange(1 << 32)))
     print(f"MENZIL_LAKE_SEED={seed}")
     moments = random.Random(seed)
-    opened(tmp_path, db).make(MESSAGES)
+    length = committed(db, tmp_path, 0, 60.0)
+    assert len(ids(open_lake(tmp_path, db))) == 30
     landed = 0
-    for number in range(kills):
-        with child(db, tmp_path) as process:
-            assert tell(process, number) == "go"
-            time.sleep(moments.uniform(0.0, 0.25))
-            process.send_signal(signal.SIGKILL)
+    for number in range(1, kills + 1):
+        committed(db, tmp_path, number, moments.uniform(0.0, length))
         lake = open_lake(tmp_path, db)
         mine = [each for each in lake.memory(MESSAGES).slices(MONTH) if each.run == f"run-{number}"]
         count = lake.tables[MESSAGES].scan(row_filter=f"channel == 'c{number}'").count()
-        assert (count, len(mine)) in ((0, 0), (30, 1)), f"after {number + 1} kills"
+        assert (count, len(mine)) in ((0, 0), (30, 1)), f"after {number} kills"
         landed += len(mine)
-        whole = open_lake(tmp_path)  # by the hint: a whole state, of now or of a moment before
-        assert len(ids(whole)) % 30 == 0
-        if number % 2:
-            with child(db, tmp_path) as process:
-                assert tell(process, number) in ("go", "known")
-                process.stdin.close()
-                assert process.wait(60) == 0
+        assert len(ids(open_lake(tmp_path))) % 30 == 0, "the hint names a whole state, of now or of a moment before"
+        if number % 2:  # the same run again, to its end
+            committed(db, tmp_path, number, 60.0)
             assert open_lake(tmp_path, db).tables[MESSAGES].scan(row_filter=f"channel == 'c{number}'").count() == 30
     print(f"{landed} of {kills} had landed")
-    assert len(ids(open_lake(tmp_path, db))) == 30 * len(open_lake(tmp_path, db).memory(MESSAGES).slices(MONTH))
+    lake = opened(tmp_path, db)
+    assert len(ids(lake)) == 30 * len(lake.memory(MESSAGES).slices(MONTH))
+    assert ids(open_lake(tmp_path)) == ids(lake), "whoever writes next brings the hint up to date"
 
 
-def child(dsn: str, place: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", _CHILD, str(place)],
-        env=os.environ | {"MENZIL_DSN": dsn, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def committed(dsn: str, place: Path, number: int, patience: float) -> float:
+    """A process that commits, killed so long after it has begun to; how long it took."""
+    ready, go = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            commit_once(dsn, place, number, go)
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    os.close(go)
+    with os.fdopen(ready, "rb") as told:
+        told.read(1)
+    began = time.monotonic()
+    end = os.pidfd_open(child)
+    select.select([end], [], [], patience)
+    os.kill(child, signal.SIGKILL)  # not waited for yet, so the number is still its own
+    _, status = os.waitpid(child, 0)
+    os.close(end)
+    assert os.waitstatus_to_exitcode(status) in (0, -signal.SIGKILL)
+    return time.monotonic() - began
 
 
-def tell(process: subprocess.Popen[str], number: int) -> str:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(f"{number}\n")
-    process.stdin.flush()
-    return process.stdout.readline().strip()
+def commit_once(dsn: str, place: Path, number: int, go: int) -> None:
+    lake = opened(place, dsn)
+    tx = begun(lake)
+    if any(each.run == f"run-{number}" for each in lake.memory(MESSAGES).slices(MONTH)):
+        return
+    files = [each for n in range(3) for each in written(lake, tx, f"c{number}", range(10 * n, 10 * n + 10), AT)]
+    os.write(go, b".")
+    finish(lake, tx, files, f"run-{number}", Part(number, number + 1), MONTH)
