@@ -120,6 +120,16 @@ def drop_exported_month(month: datetime, count: int, hash_sum: int, hash_xor: in
     return Op(_DROP, (month.isoformat(), str(count), str(hash_sum), str(hash_xor)), op.text)
 
 
+def channel_names(few: int) -> Op[list[str]]:
+    """The names of all channels that ever were, when there are more than so many; else none of them."""
+    text = "select c.name from menzil.channel c where (select count(*) > %s::bigint from menzil.channel) group by 1"
+    return Op(text, (str(few),), _read_names)
+
+
+def _read_names(rows: Rows) -> list[str]:
+    return [str(name) for (name,) in rows]
+
+
 def settled_before() -> Op[str]:
     """The transaction id below which everything is decided, a crash of the server notwithstanding."""
     return Op("select xid from menzil.feed_position('archive')", (), op.text)

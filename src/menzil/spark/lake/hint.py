@@ -1,14 +1,17 @@
 """A lake without its database: `metadata/version-hint.text` names the metadata file that counts.
 
-The hint is written after each commit, so a process that is killed in between leaves it one commit behind. Readers of a
-lake alone must not take an old state for the whole: a metadata file with a later number makes opening fail.
+The hint is written after each commit, and before anything leaves the database, so a process that is killed in between
+leaves it one commit behind: whoever reads the lake alone then sees a whole state of a moment before. Whoever wants to
+go on from there, as register does, must not take it for the newest: a metadata file with a later number forbids that.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from pyarrow import ArrowException
 from pyarrow.fs import FileSelector
@@ -18,6 +21,7 @@ from pyiceberg.table import StaticTable
 
 from menzil.spark.lake.catalog import location
 from menzil.spark.lake.errors import LakeDamagedError, LakeError
+from menzil.spark.lake.place import local
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -33,8 +37,24 @@ def write_hint(table: Table) -> None:
     path = f"{root}/{FILE}"
     known = _read(table.io, path)
     if known is None or _number(known + _ENDING) < _number(name):
-        with table.io.new_output(path).create(overwrite=True) as stream:
-            stream.write(name.removesuffix(_ENDING).encode())
+        _put(table.io, path, name.removesuffix(_ENDING).encode())
+
+
+def _put(io: FileIO, path: str, text: bytes) -> None:
+    """Nobody sees half of it: object stores show what is whole, and here a rename does that."""
+    here = local(path)
+    target = path if here is None else f"{path}.{uuid4().hex}"
+    with io.new_output(target).create(overwrite=True) as stream:
+        stream.write(text)
+    if here is not None:
+        Path(f"{here}{target[len(path) :]}").replace(here)
+
+
+def hinted(table: str, properties: Mapping[str, str] | None = None) -> str | None:
+    """The metadata file that the hint of the table at this URI names; None where there is none."""
+    root = f"{table}/metadata"
+    known = _read(load_file_io(dict(properties or {}), root), f"{root}/{FILE}")
+    return None if known is None else f"{root}/{known}{_ENDING}"
 
 
 def open_alone(lake: str, name: str, properties: Mapping[str, str] | None = None) -> StaticTable:
@@ -63,7 +83,7 @@ def _read(io: FileIO, path: str) -> str | None:
     try:
         with io.new_input(path).open() as stream:
             text = bytes(stream.read()).decode("utf-8", "replace").strip()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     if text.isdecimal():
         text = f"v{text}"  # as Hadoop's catalog writes it
