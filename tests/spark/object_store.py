@@ -27,8 +27,10 @@ class Store:
 
     def files(self) -> S3FileSystem:
         """Its files, by a client of its own."""
-        end = f"127.0.0.1:{self.port}"
-        return S3FileSystem(access_key=KEY, secret_key=SECRET, endpoint_override=end, scheme="http", region="us-east-1")
+        return S3FileSystem(
+            access_key=KEY, secret_key=SECRET, endpoint_override=f"127.0.0.1:{self.port}", scheme="http",
+            region="us-east-1", allow_bucket_creation=True,
+        )  # fmt: skip
 
     def configure(self, patch: pytest.MonkeyPatch) -> None:
         """Say in the environment, as pyiceberg reads it, how the default catalog reaches the store."""
