@@ -18,9 +18,10 @@ from menzil.install.script import script
 from menzil.model.errors import MenzilError, UsageError
 from menzil.ops.lake import table_pointer
 from menzil.ops.run import run
-from menzil.spark.lake.catalog import MESSAGES, NAME, NAMESPACE, location, open_catalog, place, storage_options
+from menzil.spark.lake.catalog import MESSAGES, NAME, NAMESPACE, location, open_catalog, place
 from menzil.spark.lake.errors import LakeDamagedError, LakeError
 from menzil.spark.lake.hint import open_alone, write_hint
+from menzil.spark.lake.place import storage_options
 from menzil.spark.lake.register import register, replace
 from tests.integration.lake.conftest import Lake
 from tests.integration.lake.engines import COLUMNS, ROWS, make_tables
@@ -35,7 +36,7 @@ def test_the_catalog_knows_no_password(lake: Lake) -> None:
     table = open_catalog(make_conninfo(lake.dsn, user="lake_reader", password="open-sesame")).load_table(TABLE)
     assert table.scan().count() == len(ROWS)
     assert "open-sesame" not in repr([table.io.properties, table.catalog.properties, table.metadata.properties])
-    assert storage_options(table) == {}
+    assert storage_options(dict(table.io.properties)) == {}
     assert b"open-sesame" not in pickle.dumps(table.io)
     with pytest.raises(TypeError, match="stays with the driver"):
         pickle.dumps(table.catalog)
@@ -45,7 +46,7 @@ def test_credentials_of_the_store_reach_tasks_and_nothing_else_does(lake: Lake, 
     monkeypatch.setenv("PYICEBERG_CATALOG__MENZIL__S3__ACCESS_KEY_ID", "ada")
     monkeypatch.setenv("PYICEBERG_CATALOG__MENZIL__OTHER", "private")
     table = open_catalog(lake.dsn).load_table(TABLE)
-    assert storage_options(table) == {"s3.access-key-id": "ada"}
+    assert storage_options(dict(table.io.properties)) == {"s3.access-key-id": "ada"}
     monkeypatch.setenv("PYICEBERG_CATALOG__MENZIL__URI", "http://elsewhere")
     with pytest.raises(UsageError, match="gives it uri"):
         open_catalog(lake.dsn)

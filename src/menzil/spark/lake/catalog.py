@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 
@@ -24,17 +24,12 @@ try:
 except ImportError as error:
     raise MenzilError("pyiceberg is not installed.", hint="run `pip install 'menzil[lake]'`") from error
 
-if TYPE_CHECKING:
-    from pyiceberg.table import Table
-
 #: Name of the default catalog, and of the namespace of menzil's tables in every catalog.
 NAME = NAMESPACE = "menzil"
 MESSAGES, EVENTS = "messages", "events"
 SCHEMA = "menzil_lake"
 
 _NO_TABLES = f"run `menzil migrate`; a dump must hold the schema {SCHEMA}, too"
-#: What a task needs to reach files. All other properties stay with the driver: a catalog's may hold a password.
-_OF_STORAGE = ("s3.", "gcs.", "adls.", "hdfs.", "oss.", "client.", "py-io-impl")
 #: What a `.pyiceberg.yaml` must not say of the default catalog, which is in the queue's database.
 _OF_CATALOG = ("type", "uri", "py-catalog-impl", "credential", "token", "warehouse")
 
@@ -95,11 +90,6 @@ def place(lake: str) -> str:
             f"The path of a lake cannot hold {' or '.join(odd)}.", hint="readers take it for part of a URL"
         )
     return lake.rstrip("/")
-
-
-def storage_options(table: Table) -> dict[str, str]:
-    """What may travel to tasks: how to reach files, and nothing of the catalog."""
-    return {key: str(value) for key, value in table.io.properties.items() if key.startswith(_OF_STORAGE)}
 
 
 def _configured(name: str) -> Mapping[str, Any] | None:
