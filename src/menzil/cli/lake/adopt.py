@@ -30,6 +30,5 @@ def adopt(dsn: str | None, master: str | None, lake: str, catalog: str | None, a
     elif done.repeated:
         say("This lake was adopted before.")
     else:
-        say(
-            f"{count(done.rows, 'message')} of {count(done.months, 'month')} in {count(done.files, 'file')}, all proved."
-        )
+        proved = f"{count(done.rows, 'message')} of {count(done.months, 'month')}"
+        say(f"{proved} in {count(done.files, 'file')}, all proved.")
