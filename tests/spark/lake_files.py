@@ -20,10 +20,13 @@ from menzil.spark.lake.table import Lake
 from menzil.spark.parquet import write as parquet
 
 
-def written(lake: Lake, tx: Transaction, channel: str, ids: Sequence[int], at: datetime) -> list[parquet.Written]:
-    """Files with messages of one channel and one moment, which do not count yet."""
+def written(
+    lake: Lake, tx: Transaction, channel: str, ids: Sequence[int], at: datetime, more: dict[str, Any] | None = None
+) -> list[parquet.Written]:
+    """Files with messages of one channel and one moment, which do not count yet; `more` are other columns of each."""
     shape, month = schema_to_pyarrow(commit.schema_of(tx)), layout.month_label(at)
-    rows = [{"id": number, "channel": channel, "status": "completed", "created_at": at} for number in ids]
+    said = {"status": "completed"} | (more or {}) | {"channel": channel, "created_at": at}
+    rows = [said | {"id": number} for number in ids]
     keys = pa.array([f"{month}/{channel}"] * len(ids))
     table = pa.Table.from_pylist(rows, shape).append_column(parquet.KEY, keys)
     place = inside(f"{lake.root}/{MESSAGES}/data/{month}")

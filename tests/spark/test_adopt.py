@@ -64,7 +64,9 @@ class OldLake:
 
     def _write(self, frame: DataFrame, directory: str, month: str, name: str | None) -> list[dict[str, Any]]:
         work = self.place.parent / f"work-{len(list(self.place.rglob('*.parquet')))}"
+        self.spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         frame.coalesce(1).write.option("compression", "zstd").parquet(str(work))
+        self.spark.conf.unset("spark.sql.parquet.outputTimestampType")
         (made,) = work.glob("*.parquet")
         target = self.place / directory / f"first-{month}-5d1c07aa-00000.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -20,11 +20,13 @@ from menzil.model.errors import UsageError
 from menzil.spark import lake
 from menzil.spark.jobs import export_rows
 from menzil.spark.jobs.export import export
-from menzil.spark.lake import LakeDamagedError, schema
+from menzil.spark.lake import LakeDamagedError, commit, schema
+from menzil.spark.lake.read import of_month
 from menzil.spark.lake.table import open_lake
 from menzil.spark.source import partitions
 from menzil.spark.source.places import SETTINGS
 from menzil.spark.source.survey import Survey
+from tests.spark.lake_files import begun, written
 from tests.spark.lake_history import (
     DECEMBER,
     JANUARY,
@@ -233,11 +235,10 @@ def _truncate(path: Path) -> None:
 
 
 def _rot(path: Path) -> None:
-    """One bit of one page."""
+    """One bit of one value, in its page."""
     content = bytearray(path.read_bytes())
-    about = pyarrow.parquet.ParquetFile(path).metadata.row_group(0).column(0)
-    start = about.dictionary_page_offset or about.data_page_offset
-    content[start + about.total_compressed_size - 2] ^= 1
+    value = pyarrow.parquet.read_table(path)["payload_hash"][0].as_py().encode()
+    content[content.index(value)] ^= 1
     path.write_bytes(content)
 
 
@@ -266,9 +267,12 @@ def test_a_value_that_somebody_changed_by_a_commit_of_their_own_is_found_and_not
     """Every file is whole, and the table says so; only the fingerprint knows better."""
     fill(db, 1, 8)
     export(spark, db, tmp_path)
-    table = open_lake(tmp_path, db).tables["messages"]
-    rows = table.scan(row_filter="id == 4").to_arrow()
-    table.overwrite(rows.set_column(1, "status", pyarrow.array(["expired"], pyarrow.large_string())), "id == 4")
+    there = open_lake(tmp_path, db)
+    tx = begun(there)
+    old = of_month(there, "messages", DECEMBER)[0]
+    (row,) = pyarrow.parquet.read_table(old.file_path.removeprefix("file://")).to_pylist()
+    new = written(there, tx, row["channel"], [row["id"]], row["created_at"], row | {"worker": "somebody else"})
+    commit.finish(there, "messages", tx, commit.data_files(tx, new, there.root), {}, [old])
     problems = lake.verify(tmp_path, db, spark=spark).problems
     assert [problem.split(":")[0] for problem in problems] == [
         f"The files of {DECEMBER} hold other rows than were exported"

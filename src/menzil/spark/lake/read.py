@@ -139,7 +139,7 @@ def frame_of(spark: SparkSession, lake: Lake, paths: Sequence[str], columns: dic
     if not paths:
         return spark.createDataFrame([], ddl)
     if local(paths[0]) is not None or paths[0].startswith(("hdfs://", "viewfs://")):
-        return spark.read.schema(ddl).parquet(*sorted(paths))
+        return spark.read.schema(ddl).option("parquet.page.verify-checksum.enabled", True).parquet(*sorted(paths))
     from pyspark.sql.pandas.types import to_arrow_schema
 
     # What pip brings reaches no object store in Java: tasks read with pyarrow.
