@@ -140,10 +140,7 @@ def frame_of(spark: SparkSession, lake: Lake, paths: Sequence[str], columns: dic
         return spark.createDataFrame([], ddl)
     if local(paths[0]) is not None or paths[0].startswith(("hdfs://", "viewfs://")):
         return spark.read.schema(ddl).option("parquet.page.verify-checksum.enabled", True).parquet(*sorted(paths))
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     # What pip brings reaches no object store in Java: tasks read with pyarrow.
-    empty = spark.createDataFrame([], ddl)
-    task = parquet.task(file_system(lake.root, lake.options), to_arrow_schema(empty.schema))
+    task = parquet.task(file_system(lake.root, lake.options), schema.arrow(columns))
     listed = spark.createDataFrame([(inside(path),) for path in sorted(paths)], "path string")
     return listed.repartition(min(len(paths), 200)).mapInArrow(task, ddl)

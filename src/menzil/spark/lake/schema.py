@@ -143,6 +143,23 @@ def ddl(columns: dict[str, str]) -> str:
     return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
 
+def arrow(columns: dict[str, str]) -> Any:
+    """As tasks hand rows to Spark."""
+    import pyarrow as pa
+
+    kinds = {
+        "bigint": pa.int64(),
+        "int": pa.int32(),
+        "string": pa.string(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+        "binary": pa.binary(),
+    }
+    kinds[_ATTEMPTS] = pa.list_(pa.field("element", pa.struct([(name, kinds[of]) for name, of in ATTEMPT.items()])))
+    return pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
+
+
 def with_promoted(columns: dict[str, str], promoted: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Columns and those made of payloads, of which none may have another type than before."""
     found = dict(columns)
