@@ -144,6 +144,6 @@ def frame_of(spark: SparkSession, lake: Lake, paths: Sequence[str], columns: dic
 
     # What pip brings reaches no object store in Java: tasks read with pyarrow.
     empty = spark.createDataFrame([], ddl)
-    task = parquet.task(file_system(lake.root, lake.options), to_arrow_schema(empty.schema))
+    task = parquet.task(file_system(lake.root, lake.options), to_arrow_schema(empty.schema, timezone="UTC"))
     listed = spark.createDataFrame([(inside(path),) for path in sorted(paths)], "path string")
     return listed.repartition(min(len(paths), 200)).mapInArrow(task, ddl)
