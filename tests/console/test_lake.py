@@ -6,35 +6,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
-import pyarrow as pa
 import pytest
-from pyiceberg.io.pyarrow import schema_to_pyarrow
 
 from menzil.console import Access, Console
-from menzil.spark.lake import commit, layout
-from menzil.spark.lake.place import file_system, inside
-from menzil.spark.lake.schema import BOUNDED, COLUMNS, MESSAGES
+from menzil.spark.lake import layout
+from menzil.spark.lake.cover import Part
 from menzil.spark.lake.table import open_for_writing
 from menzil.spark.parquet import write as parquet
 from tests.console.conftest import Full
 from tests.console.seat import served
+from tests.spark.lake_files import begun, finish, written
 
 
 def make_lake(dsn: str, place: Path, channel: str, ids: list[int], at: datetime) -> str:
-    """A lake of one file with two messages a row group, as an export would leave it."""
+    """A lake of one file, as an export would leave it."""
     lake, _ = open_for_writing(place, dsn)
-    tx = commit.begin(lake.make(MESSAGES), COLUMNS)
-    shape = schema_to_pyarrow(commit.schema_of(tx))
-    month = layout.month_label(at)
-    rows = [{"id": number, "channel": channel, "created_at": at} for number in ids]
-    table = pa.Table.from_pylist(rows, shape).append_column(parquet.KEY, pa.array([f"{month}/{channel}"] * len(ids)))
-    files = file_system(lake.root, lake.options)
-    writer = parquet.Writer(files, inside(f"{lake.root}/messages/data/{month}"), shape, BOUNDED[MESSAGES])
-    for first in range(0, len(ids), 2):
-        assert not list(writer.take(table.slice(first, 2)))
-    written = list(writer.end())
-    commit.finish(lake, MESSAGES, tx, commit.data_files(tx, written, lake.root), {})
-    return str(Path(written[0].path).relative_to(place))
+    tx = begun(lake)
+    files = written(lake, tx, channel, ids, at)
+    finish(lake, tx, files, "nightly-1", Part(0, 1), layout.month_label(at))
+    return str(Path(files[0].path).relative_to(place))
 
 
 def test_page_of_an_exported_message_names_its_file_and_row_group(

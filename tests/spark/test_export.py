@@ -236,7 +236,8 @@ def _rot(path: Path) -> None:
     """One bit of one page."""
     content = bytearray(path.read_bytes())
     about = pyarrow.parquet.ParquetFile(path).metadata.row_group(0).column(0)
-    content[about.data_page_offset + about.total_compressed_size - 2] ^= 1
+    start = about.dictionary_page_offset or about.data_page_offset
+    content[start + about.total_compressed_size - 2] ^= 1
     path.write_bytes(content)
 
 

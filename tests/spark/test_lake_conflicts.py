@@ -1,4 +1,4 @@
-"""Others commit to the same lake at the same time: nothing is lost, nothing is there twice, and a drop holds it still."""
+"""Others commit to the same lake at the same time: nothing is lost, nothing is twice, and a drop holds it still."""
 
 from __future__ import annotations
 

@@ -8,13 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import polars
 import psycopg
 import pyarrow
 import pyarrow.parquet
 import pytest
-from duckdb_extensions import import_extension
 from psycopg.types.json import Jsonb
 from pyspark.sql import SparkSession
 
@@ -25,7 +23,7 @@ from menzil.spark.jobs.export import export
 from menzil.spark.lake.promote import Promoted, promoted
 from menzil.spark.lake.read import data_files
 from menzil.spark.lake.table import open_lake
-from menzil.spark.source.relations import RELATIONS
+from tests.integration.lake.engines import duck
 from tests.spark.lake_history import DECEMBER, event_lines, fill, in_database, in_lake, lines_in_lake
 from tests.sql.queue import Queue
 
@@ -78,12 +76,8 @@ def queue(db: str) -> Iterator[Queue]:
 
 def in_duckdb(place: Path) -> pyarrow.Table:
     """As docs/reference/lake.md says it: nothing of ours, and no catalog."""
-    with duckdb.connect(config={"threads": 1, "TimeZone": "UTC"}) as conn:
-        import_extension("avro", con=conn)
-        import_extension("iceberg", con=conn)
-        conn.execute("load avro; load iceberg")
-        metadata = open_lake(place).tables["messages"].metadata_location
-        return conn.sql(f"select * from iceberg_scan('{metadata}')").to_arrow_table()
+    metadata = open_lake(place).tables["messages"].metadata_location
+    return duck().sql(f"select * from iceberg_scan('{metadata}')").to_arrow_table()
 
 
 @pytest.mark.slow
@@ -140,18 +134,6 @@ def test_fields_become_columns_that_every_tool_reads_and_values_that_do_not_fit_
     rows = sorted(table.to_pylist(), key=lambda row: row["id"])
     assert [tuple(row[name] for name in columns) for row in rows] == expected
     assert lake.verify(tmp_path, db, spark=spark).problems == ()
-
-
-def test_duckdb_reads_every_value_with_nothing_of_ours(spark: SparkSession, db: str, tmp_path: Path) -> None:
-    fill(db)
-    export(spark, db, tmp_path)
-    names = [column.name for column in RELATIONS["archive"].columns]
-    found = {row["id"]: row for row in in_duckdb(tmp_path).to_pylist()}
-    expected = in_database(db)
-    assert found.keys() == expected.keys()
-    for number, message in expected.items():
-        assert {name: found[number][name] for name in names} == {name: message[name] for name in names}
-        assert [tuple(attempt.values()) for attempt in found[number]["attempts"]] == message["attempts"]
 
 
 @pytest.mark.slow

@@ -104,6 +104,7 @@ def export(
         source = must_be_the_same(spark, conn, dsn, found)
         if unknown:
             register(found)
+        found.make(MESSAGES)  # also where only lines of the event log are exported: by it the catalog knows the lake
         finished = found.memory(MESSAGES).done(run)
         exporter = Exporter(spark, conn, dsn, found, run, until, tell, source)
         exporter.promote(promote)
@@ -130,7 +131,6 @@ def export(
 
 def _done(lake: Lake, run: str) -> None:
     """Remember that this run is over. Each has a property of its own, so two of them do not overwrite each other."""
-    lake.make(MESSAGES)
     for _ in range(TRIES):
         lake.refresh(MESSAGES)
         gone = lake.memory(MESSAGES).old_runs()

@@ -114,12 +114,11 @@ class Exporter:
     def _do(self, name: str, label: str, plan: Callable[[], Any]) -> list[Written]:
         """Plan, write, prove and commit; again from the plan when somebody else exported the same meanwhile."""
         for _ in range(TRIES):
-            self.lake.refresh(name)
+            self.lake.make(name)  # what is planned and what is committed to is one state of the table
             found = plan()
             if found is None or not found[1].rows:
                 return []
             parts, expected, frame = found
-            self.lake.make(name)
             written = self._written(name, label, tuple(parts), expected, frame)
             if written is not None:
                 self.tell("publish", label, expected.rows)

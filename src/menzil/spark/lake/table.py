@@ -15,7 +15,7 @@ from pyiceberg.table import StaticTable, Table
 from menzil.model.errors import UsageError
 from menzil.spark.lake import schema
 from menzil.spark.lake.catalog import NAMESPACE, open_catalog
-from menzil.spark.lake.errors import LakeError, LakeForeignError
+from menzil.spark.lake.errors import LakeBusyError, LakeError, LakeForeignError
 from menzil.spark.lake.hint import hinted, write_hint
 from menzil.spark.lake.memory import Memory
 from menzil.spark.lake.place import DURABLE, address, local, storage_options
@@ -56,7 +56,10 @@ class Lake:
             self.tables[name] = self.catalog.load_table(self.identifier(name))
         except NoSuchTableError:
             self.tables.pop(name, None)
-        return self.table(name)
+        found = self.table(name)
+        if found is not None and found.location().rstrip("/") != f"{self.root}/{name}":
+            raise LakeBusyError(f"Another lake was made at the same moment: {found.location()}.")
+        return found
 
     def make(self, name: str) -> Table:
         """The table, made when it is not there."""
