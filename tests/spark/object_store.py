@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from pyarrow.fs import S3FileSystem
 
+#: Seconds. One Python process answers all, perhaps on a busy machine; clients wait 3 seconds unless told.
+PATIENCE = 100
 KEY, SECRET = "an-access-key", "a-secret-key-of-the-store"
 
 
@@ -29,14 +31,14 @@ class Store:
         """Its files, by a client of its own."""
         return S3FileSystem(
             access_key=KEY, secret_key=SECRET, endpoint_override=f"127.0.0.1:{self.port}", scheme="http",
-            region="us-east-1", allow_bucket_creation=True,
+            region="us-east-1", allow_bucket_creation=True, connect_timeout=PATIENCE, request_timeout=PATIENCE,
         )  # fmt: skip
 
     def configure(self, patch: pytest.MonkeyPatch) -> None:
         """Say in the environment, as pyiceberg reads it, how the default catalog reaches the store."""
         said = {
             "ENDPOINT": f"http://127.0.0.1:{self.port}", "ACCESS_KEY_ID": KEY, "SECRET_ACCESS_KEY": SECRET,
-            "REGION": "us-east-1",
+            "REGION": "us-east-1", "CONNECT_TIMEOUT": str(PATIENCE), "REQUEST_TIMEOUT": str(PATIENCE),
         }  # fmt: skip
         for name, value in said.items():
             patch.setenv(f"PYICEBERG_CATALOG__MENZIL__S3__{name}", value)
@@ -62,7 +64,7 @@ def running(log: Path) -> Iterator[Store]:
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while True:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
