@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
-import pyarrow as pa
-from pyarrow import parquet
+import pytest
 
 from menzil.console import Access, Console
 from menzil.spark.lake import layout
-from menzil.spark.lake.fingerprint import Fingerprint
-from menzil.spark.lake.manifest import File, Manifest
+from menzil.spark.lake.cover import Part
+from menzil.spark.lake.table import open_for_writing
+from menzil.spark.parquet import write as parquet
 from tests.console.conftest import Full
 from tests.console.seat import served
+from tests.spark.lake_files import begun, finish, written
 
 
-def make_lake(place: Path, channel: str, ids: list[int], at: datetime) -> str:
-    """A lake of one file with two messages a row group, as an export would leave it."""
-    month = layout.month_label(at)
-    path = f"{layout.partition(month, layout.directory(channel))}/nightly-1-{month}-5d1c07aa-00000.parquet"
-    file = place / path
-    file.parent.mkdir(parents=True)
-    parquet.write_table(pa.table({"id": pa.array(ids, pa.int64())}), file, row_group_size=2)
-    about = Fingerprint(rows=len(ids), min_id=min(ids), max_id=max(ids))
-    manifest = Manifest(
-        "export", "nightly-1", month, at.isoformat(), (File(path, month, channel, file.stat().st_size, about),)
-    )
-    (place / layout.MANIFESTS).mkdir()
-    (place / layout.manifest(1)).write_bytes(manifest.encode())
-    return path
+def make_lake(dsn: str, place: Path, channel: str, ids: list[int], at: datetime) -> str:
+    """A lake of one file, as an export would leave it."""
+    lake, _ = open_for_writing(place, dsn)
+    tx = begun(lake)
+    files = written(lake, tx, channel, ids, at)
+    finish(lake, tx, files, "nightly-1", Part(0, 1), layout.month_label(at))
+    return str(Path(files[0].path).relative_to(place))
 
 
-def test_page_of_an_exported_message_names_its_file_and_row_group(full: Full, tmp_path: Path) -> None:
+def test_page_of_an_exported_message_names_its_file_and_row_group(
+    full: Full, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 2)
     number = full.ids.completed
     with psycopg.connect(full.dsn) as conn:
         row = conn.execute("select created_at from menzil.archive where id = %s", (number,)).fetchone()
         assert row is not None
-    path = make_lake(
-        tmp_path, "reports", [number - 4, number - 3, number - 2, number - 1, number], row[0].astimezone(UTC)
-    )
+    path = make_lake(full.dsn, tmp_path, "reports", list(range(number - 4, number + 1)), row[0].astimezone(UTC))
     with served(Console(full.dsn, local=Access.viewer("ada"), lake=str(tmp_path))) as browser:
         page = browser.get(f"/messages/{number}")
         assert path in page.words
@@ -52,8 +46,9 @@ def test_page_of_an_exported_message_names_its_file_and_row_group(full: Full, tm
 
 
 def test_lake_that_cannot_be_read_leaves_the_rest_of_the_page(full: Full, tmp_path: Path) -> None:
-    (tmp_path / layout.MANIFESTS).mkdir()
-    (tmp_path / layout.manifest(1)).write_text(json.dumps({"format": "nonsense"})[:-3])
+    metadata = tmp_path / "messages" / "metadata"
+    metadata.mkdir(parents=True)
+    (metadata / "version-hint.text").write_text("nonsense")
     with served(Console(full.dsn, local=Access.viewer("ada"), lake=str(tmp_path))) as browser:
         page = browser.get(f"/messages/{full.ids.completed}")
         assert page.status == 200

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import os
-import shutil
 import time
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import psycopg
-import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 from pyspark.sql import SparkSession
 
+from menzil.model.errors import UsageError
 from menzil.spark import lake
 from menzil.spark.jobs import export_rows
 from menzil.spark.jobs.export import export
-from menzil.spark.lake import LakeDamagedError, layout
-from menzil.spark.lake.manifest import Manifest
-from menzil.spark.lake.publish import sweep
-from menzil.spark.lake.storage import LocalStorage
+from menzil.spark.lake import LakeDamagedError, commit, schema
+from menzil.spark.lake.read import of_month
+from menzil.spark.lake.table import open_lake
 from menzil.spark.source import partitions
 from menzil.spark.source.places import SETTINGS
 from menzil.spark.source.survey import Survey
+from tests.spark.lake_files import begun, written
 from tests.spark.lake_history import (
     DECEMBER,
     JANUARY,
@@ -55,7 +53,7 @@ def crash_at(step: str):
     return progress
 
 
-def test_the_lake_equals_the_archive_row_by_row_and_every_tool_can_read_it(
+def test_the_lake_equals_the_archive_row_by_row_in_files_with_field_ids(
     spark: SparkSession, db: str, tmp_path: Path
 ) -> None:
     fill(db)
@@ -72,18 +70,27 @@ def test_the_lake_equals_the_archive_row_by_row_and_every_tool_can_read_it(
     password = conninfo_to_dict(db)["password"].encode()
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and password in path.read_bytes()]
 
-    plain = spark.read.parquet(str(tmp_path / "data"))
-    assert plain.count() == 60
-    assert {"year", "month", "endpoint"} <= set(plain.columns)
-    table = pyarrow.dataset.dataset(str(tmp_path / "data"), partitioning="hive").to_table()
-    assert sorted(table["id"].to_pylist()) == sorted(expected)
-    frame = pyarrow.parquet.read_table(lake.files(tmp_path)[0]).to_pandas()
-    assert set(frame["channel"]) <= {row["channel"] for row in expected.values()}
-    directories = {path.parent.name for path in (tmp_path / "data").rglob("*.parquet")}
-    assert directories == {f"endpoint={layout.directory(row['channel'])}" for row in expected.values()}
     for path in lake.files(tmp_path):
-        about = pyarrow.parquet.ParquetFile(path).metadata
-        assert about.row_group(0).column(0).compression == "ZSTD"
+        file = pyarrow.parquet.ParquetFile(path)
+        assert file.metadata.row_group(0).column(0).compression == "ZSTD"
+        assert len(set(pyarrow.parquet.read_table(path)["channel"].to_pylist())) == 1
+        ids = field_ids(file.schema_arrow)
+        assert None not in ids.values(), "the element of a list and its fields too"
+        assert len(set(ids.values())) == len(ids) == len(schema.COLUMNS) + 1 + len(schema.ATTEMPT)
+    assert {path.suffix for path in tmp_path.rglob("data/**/*") if path.is_file()} == {".parquet"}
+
+
+def field_ids(fields: Any, before: str = "") -> dict[str, str | None]:
+    """The id of every field of a Parquet file."""
+    found = {}
+    for field in fields:
+        name = f"{before}{field.name}"
+        found[name] = (field.metadata or {}).get(b"PARQUET:field_id")
+        if pyarrow.types.is_struct(field.type):
+            found |= field_ids(field.type, f"{name}.")
+        elif pyarrow.types.is_list(field.type) or pyarrow.types.is_large_list(field.type):
+            found |= field_ids([field.type.value_field], f"{name}.")
+    return found
 
 
 @pytest.mark.usefixtures("small")
@@ -121,20 +128,27 @@ def test_a_second_run_exports_only_what_is_new_and_a_repeated_one_nothing(
 
     # The two runs left two files in each partition: together they are one.
     before = lake.files(tmp_path) + lake.files(tmp_path, table="events")
-    kept = shutil.copytree(tmp_path, tmp_path.with_name("kept"))
-    report = lake.compact(spark, tmp_path)
-    assert report.after < report.before == report.removed
+    at = datetime.now(UTC)
+    report = lake.compact(spark, tmp_path, db)
+    assert report.after < report.before == len(before)
+    assert report.removed == 0
     assert set(lake.files(tmp_path)).isdisjoint(before)
     assert in_lake(spark, tmp_path) == in_database(db)
     assert lines_in_lake(spark, tmp_path) == event_lines(db)
     assert lake.verify(tmp_path, db, spark=spark).problems == ()
-    assert sorted(str(path) for path in (tmp_path / "data").rglob("*.parquet")) == lake.files(tmp_path)
+    assert lake.compact(spark, tmp_path, db).before == 0
 
-    lake.compact(spark, kept, grace=timedelta(hours=1))
-    names = {path.name for path in kept.rglob("*.parquet")}
-    assert {Path(path).name for path in before} <= names, "readers that began before go on reading"
-    assert sweep(LocalStorage(str(kept)), timedelta(0)) == len(before)
-    assert sorted(str(path) for path in (kept / "data").rglob("*.parquet")) == lake.files(kept)
+    # Readers that began before go on, and time travel, until the sweep.
+    assert set(lake.files(tmp_path, snapshot=at)) < set(before)
+    assert lake.read(spark, tmp_path, snapshot=at).count() == 30
+    swept = lake.sweep(tmp_path, db, keep=timedelta(0), orphaned=timedelta(0))
+    assert swept.removed > len(before)
+    assert not [path for path in before if Path(path).exists()]
+    assert sorted(str(path) for path in (tmp_path / "messages").rglob("*.parquet")) == lake.files(tmp_path)
+    assert lake.verify(tmp_path, db, spark=spark).problems == ()
+    assert export(spark, db, tmp_path, run_id="second").repeated, "what a run did is known without its snapshot"
+    with pytest.raises(UsageError, match="no snapshot"):
+        lake.read(spark, tmp_path, snapshot=at)
 
 
 @pytest.mark.usefixtures("small")
@@ -143,21 +157,20 @@ def test_a_run_that_crashes_at_every_step_leaves_nothing_half_and_ends_exact(
 ) -> None:
     fill(db, 1, 24)
     whole = in_database(db)
-    for step in ("write", "verify", "prepare"):
+    for step in ("write", "verify", "commit"):
         with pytest.raises(Crash, match=step):
             export(spark, db, tmp_path, run_id="torn", progress=crash_at(step))
         assert in_lake(spark, tmp_path) == {}
-    # December is prepared: this run publishes it, then January, and falls before it has cleaned up.
     with pytest.raises(Crash, match="publish"):
         export(spark, db, tmp_path, run_id="torn", progress=crash_at("publish"))
-    assert in_lake(spark, tmp_path) == whole
-    assert export(spark, db, tmp_path, run_id="torn").rows == 0
+    assert set(in_lake(spark, tmp_path)) == set(range(2, 25, 2)), "December counts"
+    assert export(spark, db, tmp_path, run_id="torn").rows == 12
     assert in_lake(spark, tmp_path) == whole
 
     fill(db, 25, 30)
     more = in_database(db)
-    with pytest.raises(Crash, match="move"):  # verified files lie among the others, and do not count yet
-        export(spark, db, tmp_path, run_id="more", progress=crash_at("move"))
+    with pytest.raises(Crash, match="commit"):  # verified files lie among the others, and do not count yet
+        export(spark, db, tmp_path, run_id="more", progress=crash_at("commit"))
     assert in_lake(spark, tmp_path) == whole
     assert archived(db) == len(more) == 30
     with pytest.raises(Crash, match="drop"):
@@ -169,7 +182,11 @@ def test_a_run_that_crashes_at_every_step_leaves_nothing_half_and_ends_exact(
     again = export(spark, db, tmp_path, run_id="more", drop=True)
     assert (again.rows, again.dropped, again.events) == (0, [], 0)
     assert lines_in_lake(spark, tmp_path) == event_lines(db), "the drops too, which are lines of the log"
-    assert [path for path in (tmp_path / "_tmp").rglob("*") if path.is_file()] == []
+    named = {*lake.files(tmp_path), *lake.files(tmp_path, table="events")}
+    assert named < {str(path) for path in tmp_path.rglob("*.parquet")}
+    assert lake.sweep(tmp_path, db, orphaned=timedelta(0)).removed > 0
+    assert named == {str(path) for path in tmp_path.rglob("*.parquet")}
+    assert in_lake(spark, tmp_path) == more
 
 
 @pytest.mark.usefixtures("small")
@@ -217,43 +234,52 @@ def _truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
 
 
-def _change(path: Path) -> None:
-    """One value of one row, in a file of the same size as the manifest says."""
-    table = pyarrow.parquet.read_table(path)
-    names = table.column_names
-    statuses = ["expired" for _ in range(table.num_rows)]
-    changed = table.set_column(names.index("status"), table.schema.field("status"), pyarrow.array(statuses))
-    pyarrow.parquet.write_table(changed, path, compression="zstd")
+def _rot(path: Path) -> None:
+    """One bit of one value, in its page."""
+    content = bytearray(path.read_bytes())
+    value = pyarrow.parquet.read_table(path)["payload_hash"][0].as_py().encode()
+    content[content.index(value)] ^= 1
+    path.write_bytes(content)
 
 
 @pytest.mark.usefixtures("small")
-def test_damage_to_a_published_file_is_found_and_nothing_is_dropped(
-    spark: SparkSession, db: str, tmp_path: Path
-) -> None:
+def test_damage_to_a_file_is_found_and_nothing_is_dropped(spark: SparkSession, db: str, tmp_path: Path) -> None:
     fill(db, 1, 8)
-    export(spark, db, tmp_path / "sound")
-    for harm in (_delete, _truncate, _change):
-        place = shutil.copytree(tmp_path / "sound", tmp_path / harm.__name__)
-        victim = Path(lake.files(place)[0])
+    export(spark, db, tmp_path)
+    victim = Path(lake.files(tmp_path)[0])
+    sound = victim.read_bytes()
+    for harm in (_delete, _truncate, _rot):
         harm(victim)
-        if harm is _change:  # so that its size does not give it away
-            _pretend(place, victim)
-        problems = lake.verify(place, spark=spark).problems
+        problems = lake.verify(tmp_path, spark=spark).problems
         assert len(problems) == 1
         assert victim.name in problems[0]
         with pytest.raises(LakeDamagedError, match="stays in the database"):
-            export(spark, db, place, drop=True)
+            export(spark, db, tmp_path, drop=True)
         assert archived(db) == 8
+        victim.write_bytes(sound)
+    assert lake.verify(tmp_path, spark=spark).problems == ()
 
 
-def _pretend(place: Path, victim: Path) -> None:
-    for path in (place / "_manifest").glob("*.json"):
-        manifest = Manifest.decode(path.read_bytes())
-        files = tuple(
-            dataclasses.replace(file, size=victim.stat().st_size) if file.path.endswith(victim.name) else file
-            for file in manifest.files
-        )
-        path.write_bytes(dataclasses.replace(manifest, files=files).encode())
+@pytest.mark.usefixtures("small")
+def test_a_value_that_somebody_changed_by_a_commit_of_their_own_is_found_and_nothing_is_dropped(
+    spark: SparkSession, db: str, tmp_path: Path
+) -> None:
+    """Every file is whole, and the table says so; only the fingerprint knows better."""
+    fill(db, 1, 8)
+    export(spark, db, tmp_path)
+    there = open_lake(tmp_path, db)
+    tx = begun(there)
+    old = of_month(there, "messages", DECEMBER)[0]
+    (row,) = pyarrow.parquet.read_table(old.file_path.removeprefix("file://")).to_pylist()
+    new = written(there, tx, row["channel"], [row["id"]], row["created_at"], row | {"worker": "somebody else"})
+    commit.finish(there, "messages", tx, commit.data_files(tx, new, there.root), {}, [old])
+    problems = lake.verify(tmp_path, db, spark=spark).problems
+    assert [problem.split(":")[0] for problem in problems] == [
+        f"The files of {DECEMBER} hold other rows than were exported"
+    ]
+    with pytest.raises(LakeDamagedError, match="stays in the database"):
+        export(spark, db, tmp_path, drop=True)
+    assert archived(db) == 8
 
 
 @pytest.mark.usefixtures("small")

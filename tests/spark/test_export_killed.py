@@ -30,7 +30,7 @@ from menzil.spark.session import get_session
 from menzil.spark.jobs.export import export
 def progress(step, month, rows):
     print(step, month, flush=True)
-    if step == "move":
+    if step == "commit":
         os.kill(os.getpid(), signal.SIGKILL)
 spark = get_session("killed", "local[1]", quick=True)
 export(spark, os.environ["MENZIL_DSN"], sys.argv[1], run_id="killed", progress=progress)
@@ -51,7 +51,7 @@ def test_a_driver_that_is_killed_with_its_jvm_is_finished_by_the_next_run(
         check=False,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert done.stdout.splitlines()[-1] == f"move {DECEMBER}"
+    assert done.stdout.splitlines()[-1] == f"commit {DECEMBER}"
     assert in_lake(spark, tmp_path / "lake") == {}
     user = User(db)
     command = ["pipeline", "export", "--lake", place, "--run-id", "killed", "--drop"]
@@ -97,7 +97,7 @@ def test_drivers_killed_at_random_moments_leave_a_lake_that_the_next_run_complet
                 length = time.monotonic() - began  # a warm JVM is quicker: kill earlier
         assert driver.fate in (0, -signal.SIGKILL)
         fates.append(driver.fate)
-        # Whoever reads by the manifests sees whole files; what is not among them has not left the database.
+        # Whoever reads by the hint sees a whole state; what is not among them has not left the database.
         assert lake.verify(tmp_path).problems == (), f"after {number + 1} kills"
         assert sent.keys() - ids_in_lake(tmp_path) <= ids_in_database(db)
     assert -signal.SIGKILL in fates

@@ -1,27 +1,31 @@
-"""The lake without a database: names, fingerprints that add up, manifests in order, and the two kinds of storage."""
+"""The lake without a database: names, fingerprints that add up, what a table remembers, files as tasks write them."""
 
 from __future__ import annotations
 
-import threading
+import pickle
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow.fs import LocalFileSystem
 from pyspark.sql import SparkSession
 
 from menzil.model.errors import UsageError
 from menzil.spark import lake
-from menzil.spark.lake import LakeDamagedError, LakeError, layout, publish
+from menzil.spark.lake import LakeDamagedError, LakeError, layout
+from menzil.spark.lake.compare import still_there
 from menzil.spark.lake.cover import Part, covered, missing
 from menzil.spark.lake.fingerprint import Fingerprint
-from menzil.spark.lake.hadoop import HadoopStorage
-from menzil.spark.lake.load import EVERY, load
-from menzil.spark.lake.manifest import File, Manifest, Slice
-from menzil.spark.lake.schema import COLUMNS, union
-from menzil.spark.lake.state import State
-from menzil.spark.lake.storage import LocalStorage, Storage, open_storage
+from menzil.spark.lake.memory import RUNS, SLICES, Memory, Slice, cover, run_property, source_property, total
+from menzil.spark.lake.place import address
+from menzil.spark.lake.schema import COLUMNS, EVENTS, MESSAGES, TABLES, iceberg, spark_columns, with_promoted
+from menzil.spark.lake.table import open_lake
+from menzil.spark.parquet import write as parquet
+from menzil.spark.parquet.read import damage
+from menzil.spark.parquet.write import KEY
 from menzil.spark.session.launch import names_in_utf8
 from menzil.spark.source import partitions
 from menzil.spark.source.options import ReadOptions
@@ -49,112 +53,75 @@ def test_a_month_ends_where_the_next_begins_also_at_new_year() -> None:
 
 
 @given(PRINTS, PRINTS, PRINTS)
-def test_fingerprints_of_parts_add_up_in_any_order_and_survive_a_manifest(
+def test_fingerprints_of_parts_add_up_in_any_order_and_survive_a_property(
     one: Fingerprint, two: Fingerprint, three: Fingerprint
 ) -> None:
     assert one + two + three == three + (two + one)
     assert Fingerprint.from_json((one + two).as_json()) == one + two
 
 
-def file(name: str, rows: int = 1) -> File:
-    return File(f"data/{name}", "2025-01", "e", 4, Fingerprint(rows=rows))
+def slice_of(run: str, start: int, until: int, rows: int = 1, *, sealed: bool = False) -> Slice:
+    return Slice(run, "2025-01", (Part(start, until),), Fingerprint(rows=rows, sum=rows), sealed)
 
 
-def exported(run: str, start: int, until: int, *files: File) -> Manifest:
-    part = Slice(run, "2025-01", (Part(start, until),), Fingerprint.total(each.fingerprint for each in files))
-    return Manifest("export", run, "2025-01", publish.now(), files, slice=part)
+def test_a_table_remembers_what_it_has_in_properties_that_do_not_grow() -> None:
+    slices = [slice_of(f"run-{n}", n, n + 1, n, sealed=n == 7) for n in range(60)]
+    memory = Memory(cover(slices) | source_property("here") | run_property("nightly", "2025-01-02"))
+    kept = memory.slices("2025-01")
+    assert len(kept) == SLICES
+    assert total(kept) == total(slices)
+    assert covered(memory.parts("2025-01")) == [Part(0, 60)]
+    # What was sealed may have been dropped: what came later is never put together with it.
+    assert [each.parts for each in kept if each.sealed] == [(Part(0, 8),)]
+    assert still_there(kept, total(slices[8:])) == kept[1:]
+    assert (memory.labels, memory.source, memory.done("nightly"), memory.done("other")) == (
+        ["2025-01"], "here", True, False,
+    )  # fmt: skip
+    many = Memory({name: at for n in range(RUNS) for name, at in run_property(f"r{n}", f"{n:04}").items()})
+    assert many.old_runs() == ["menzil.run.r0"]
 
 
-def test_a_reader_takes_what_is_named_and_not_replaced() -> None:
-    one, two, both = file("one"), file("two"), file("both", 2)
-    rewritten = Manifest("compact", "c", "2025-01", publish.now(), (both,), (one.path, two.path))
-    manifests = [exported("a", 0, 5, one), exported("b", 5, 9, two), rewritten]
-    manifests = [Manifest.decode(manifest.encode()) for manifest in manifests]
-    state = State.of(enumerate(manifests, 1))
-    assert list(state.messages.files) == [both.path]
-    assert set(state.replaced) == {one.path, two.path}
-    assert covered(state.messages.parts("2025-01")) == [Part(0, 9)]
-    assert State.decode(state.encode()) == state
-    assert not state.fits(exported("late", 5, 9, two)), "somebody exported these already"
-    assert not state.fits(Manifest("compact", "d", "2025-01", "", (), (one.path,))), "somebody replaced it already"
-
-
-def test_a_lake_of_a_later_format_or_with_another_type_is_refused() -> None:
-    text = exported("a", 0, 5).encode().replace(b'"format": 1', b'"format": 2')
-    with pytest.raises(LakeError, match="format 2"):
-        Manifest.decode(text)
-    assert union([{"new": "string"}])["new"] == "string"
+def test_a_column_of_another_type_is_refused() -> None:
+    assert with_promoted(COLUMNS, [("p_new", "string")])["p_new"] == "string"
     with pytest.raises(LakeDamagedError, match="Column id"):
-        union([{**COLUMNS, "id": "string"}])
+        with_promoted(COLUMNS, [("id", "string")])
+    for name in (MESSAGES, EVENTS):
+        assert spark_columns(iceberg(name)) == TABLES[name]
 
 
-@pytest.fixture(params=["local", "hadoop"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    if request.param == "local":
-        return LocalStorage(str(tmp_path))
-    return HadoopStorage(f"file://{tmp_path}", request.getfixturevalue("spark"))
+def rows(number: int, channels: str = "a") -> pa.Table:
+    """Rows in order of their keys, as tasks get them."""
+    keys = sorted(f"2025-01/{channels[n % len(channels)]}" for n in range(number))
+    return pa.table({KEY: keys, "id": list(range(number)), "text": ["é" * 9] * number})
 
 
-def test_both_kinds_of_storage_do_the_same(storage: Storage) -> None:
-    assert storage.list("nowhere") == []
-    assert storage.put("a/b.json", b"one")
-    assert not storage.put("a/b.json", b"two"), "what is there is not replaced"
-    assert storage.read("a/b.json") == b"one"
-    assert storage.size("a/b.json") == 3
-    assert storage.size("a/c.json") is None
-    storage.move("a/b.json", "x/y/b.json")
-    storage.move("a/b.json", "x/y/b.json")  # again is fine
-    assert [(found.path, found.size) for found in storage.list("x")] == [("x/y/b.json", 3)]
-    with pytest.raises(LakeDamagedError, match="is gone"):
-        storage.move("a/never", "x/never")
-    storage.remove("x")
-    storage.remove("x")
-    assert storage.list("x") == []
+def test_a_writer_makes_a_file_per_key_and_none_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "ROWS", 7)
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 3)
+    shape = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"}), ("text", pa.large_string())])
+    writer = parquet.Writer(LocalFileSystem(), str(tmp_path), shape, ("id",))
+    done = [*writer.take(rows(10)), *writer.take(rows(6, "ab")), *writer.end()]
+    assert [(file.key, file.rows) for file in done] == [("2025-01/a", 7), ("2025-01/a", 6), ("2025-01/b", 3)]
+    for file in done:
+        assert (tmp_path / file.path).stat().st_size == file.size
+        assert pickle.loads(pickle.dumps(file)).footer.num_rows == file.rows
+        assert damage(LocalFileSystem(), file.path, file.size, file.rows, whole=True) is None
+        assert (
+            damage(LocalFileSystem(), file.path, file.size, file.rows + 1)
+            == f"has {file.rows} rows, not {file.rows + 1}."
+        )
+    assert damage(LocalFileSystem(), str(tmp_path / "never"), 1, 1) == "is missing."
 
 
-def prepared(storage: Storage, manifest: Manifest) -> str:
-    place = layout.work(manifest.run, "2025-01")
-    sources = [f"{place}/rows/{number}" for number, _ in enumerate(manifest.files)]
-    for source in sources:
-        storage.put(source, b"PAR1")
-    publish.prepare(storage, place, manifest, sources)
-    return place
-
-
-def test_a_prepared_step_is_finished_by_whoever_comes_next_and_an_unprepared_one_is_not(storage: Storage) -> None:
-    prepared(storage, exported("a", 0, 5, file("one"), file("two")))
-    storage.put(f"{layout.work('b', '2025-01')}/rows/0", b"half")
-    publish.recover(storage, "b")
-    assert set(load(storage).messages.files) == {"data/one", "data/two"}
-    assert storage.list(layout.WORK) == []
-    assert {found.path for found in storage.list(layout.DATA)} == {"data/one", "data/two"}
-
-
-def test_of_two_exports_of_the_same_messages_one_counts_and_the_other_leaves_nothing(storage: Storage) -> None:
-    first, second = exported("a", 0, 5, file("one")), exported("b", 0, 7, file("two"))
-    places = [prepared(storage, first), prepared(storage, second)]
-    assert publish.finish(storage, places[0])
-    assert not publish.finish(storage, places[1])
-    assert [found.path for found in storage.list(layout.DATA)] == ["data/one"]
-
-
-def test_writers_at_the_same_time_each_get_a_number_of_their_own(tmp_path: Path) -> None:
-    def work(name: str) -> None:
-        assert publish.put(LocalStorage(str(tmp_path)), Manifest("run", name, None, publish.now()))
-
-    threads = [threading.Thread(target=work, args=(f"run-{number}",)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    state = load(LocalStorage(str(tmp_path)))
-    assert state.number == 8
-    assert state.steps == {("run", f"run-{number}", None) for number in range(8)}
+def test_a_lake_of_menzil_0_1_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "_manifest").mkdir()
+    with pytest.raises(LakeError, match=r"menzil 0\.1"):
+        open_lake(tmp_path)
 
 
 def test_an_empty_lake_has_all_columns_and_no_rows(spark: SparkSession, tmp_path: Path) -> None:
     frame = lake.read(spark, tmp_path)
-    assert frame.columns == [*COLUMNS, "year", "month", "endpoint"]
+    assert frame.columns == [*COLUMNS]
     assert frame.count() == 0
 
 
@@ -188,35 +155,6 @@ def holds(part: Part, xid: int, at: str) -> bool:
     return part.start <= xid < part.until and (part.created_from or "") <= at < (part.created_until or "~")
 
 
-class Counting(LocalStorage):
-    """Counts the files that are read."""
-
-    reads = 0
-
-    def read(self, path: str) -> bytes:
-        self.reads += 1
-        return super().read(path)
-
-
-def test_a_lake_of_a_thousand_steps_is_opened_with_few_reads(tmp_path: Path) -> None:
-    storage = Counting(str(tmp_path))
-    for number in range(3 * EVERY - 2):
-        publish.put(storage, Manifest("run", f"run-{number}", None, publish.now()))
-    storage.reads = 0
-    state = load(storage)
-    assert (state.number, len(state.steps)) == (3 * EVERY - 2, 3 * EVERY - 2)
-    assert storage.reads == EVERY - 1, "the checkpoint and what came after it"
-    assert load(storage, checkpoints=False) == state
-
-    latest = tmp_path / layout.checkpoint(2 * EVERY)
-    latest.write_bytes(latest.read_bytes()[:99])  # a disk that lost the rest
-    assert load(storage) == state
-    changed = State.of([])
-    changed.number = 2 * EVERY
-    latest.write_bytes(changed.encode())
-    assert lake.verify(tmp_path).problems == ("A checkpoint says other than the manifests.",)
-
-
 def test_ends_are_read_by_transaction_id_in_pieces_that_meet_and_only_of_the_archive() -> None:
     january, february = datetime(2025, 1, 1, tzinfo=UTC), datetime(2025, 2, 1, tzinfo=UTC)
     month = partitions.Month(7, "archive_2025_01", january, february, 9, 5000, 6000, True)
@@ -239,7 +177,7 @@ def test_ends_are_read_by_transaction_id_in_pieces_that_meet_and_only_of_the_arc
 def test_a_lake_whose_name_java_cannot_write_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     named = tmp_path / "gr\udcf6\udcdfe"  # bytes of Latin-1, as Python reads them
     with pytest.raises(UsageError, match="names files in UTF-8, which has not all letters of") as refused:
-        open_storage(named, spark)
+        address(named, spark)
     assert "LC_ALL=C.UTF-8" in str(refused.value)
     assert not named.exists()
     for environ, added in (

@@ -1,4 +1,4 @@
-"""What readers of a lake find: one message's story, columns made of payloads, and nothing half in a directory."""
+"""What readers of a lake find: one message's story, columns made of payloads, and every value in every engine."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import duckdb
+import polars
 import psycopg
 import pyarrow
-import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 from psycopg.types.json import Jsonb
@@ -19,10 +18,13 @@ from pyspark.sql import SparkSession
 
 from menzil.model.errors import UnknownNameError
 from menzil.spark import lake
+from menzil.spark.jobs import export_step
 from menzil.spark.jobs.export import export
 from menzil.spark.lake.promote import Promoted, promoted
-from menzil.spark.source.relations import RELATIONS
-from tests.spark.lake_history import DECEMBER, event_lines, fill, in_database, lines_in_lake
+from menzil.spark.lake.read import data_files
+from menzil.spark.lake.table import open_lake
+from tests.integration.lake.engines import duck
+from tests.spark.lake_history import DECEMBER, event_lines, fill, in_database, in_lake, lines_in_lake
 from tests.sql.queue import Queue
 
 SCHEMA = {
@@ -73,10 +75,9 @@ def queue(db: str) -> Iterator[Queue]:
 
 
 def in_duckdb(place: Path) -> pyarrow.Table:
-    """As docs/reference/lake.md says it."""
-    files = f"read_parquet('{place}/data/**/*.parquet', hive_partitioning = true, union_by_name = true)"
-    with duckdb.connect(config={"threads": 1}) as conn:
-        return conn.sql(f"select * from {files}").to_arrow_table()
+    """As docs/reference/lake.md says it: nothing of ours, and no catalog."""
+    metadata = open_lake(place).tables["messages"].metadata_location
+    return duck().sql(f"select * from iceberg_scan('{metadata}')").to_arrow_table()
 
 
 @pytest.mark.slow
@@ -116,37 +117,23 @@ def test_fields_become_columns_that_every_tool_reads_and_values_that_do_not_fit_
         (None, None, None, None, None, 9),
     ]
     columns = ["p_amount", "p_price", "p_who", "p_paid", "p_at", "p_more"]
-    paths = lake.files(tmp_path)
-    whole = pyarrow.unify_schemas([pyarrow.parquet.read_schema(path) for path in paths])
+    table = open_lake(tmp_path).tables["messages"]
     frames = {
         "menzil": lake.read(spark, tmp_path).toArrow(),
-        "spark": spark.read.option("mergeSchema", True).parquet(str(tmp_path / "data")).toArrow(),
-        "pyarrow": pyarrow.dataset.dataset(paths, schema=whole).to_table(),
+        "pyiceberg": table.scan().to_arrow(),
+        "polars": polars.scan_iceberg(table).collect().to_arrow(),
         "duckdb": in_duckdb(tmp_path),
     }
     for tool, table in frames.items():
         rows = sorted(table.to_pylist(), key=lambda row: row["id"])
         assert [tuple(row[name] for name in columns) for row in rows] == expected, tool
         assert json.loads(rows[-1]["payload"])["amount"] == "six"
-    assert frames["pyarrow"].to_pandas().sort_values("id")["p_who"].tolist()[1] == "é\n"
 
-    lake.compact(spark, tmp_path)
+    lake.compact(spark, tmp_path, db)
     (table,) = [pyarrow.parquet.read_table(path, partitioning=None) for path in lake.files(tmp_path)]
     rows = sorted(table.to_pylist(), key=lambda row: row["id"])
     assert [tuple(row[name] for name in columns) for row in rows] == expected
     assert lake.verify(tmp_path, db, spark=spark).problems == ()
-
-
-def test_duckdb_reads_every_value_with_nothing_of_ours(spark: SparkSession, db: str, tmp_path: Path) -> None:
-    fill(db)
-    export(spark, db, tmp_path)
-    names = [column.name for column in RELATIONS["archive"].columns]
-    found = {row["id"]: row for row in in_duckdb(tmp_path).to_pylist()}
-    expected = in_database(db)
-    assert found.keys() == expected.keys()
-    for number, message in expected.items():
-        assert {name: found[number][name] for name in names} == {name: message[name] for name in names}
-        assert [tuple(attempt.values()) for attempt in found[number]["attempts"]] == message["attempts"]
 
 
 @pytest.mark.slow
@@ -170,28 +157,24 @@ def test_the_story_of_a_message_is_one_query_dead_letters_and_redrives_included(
 
 
 @pytest.mark.slow
-def test_a_reader_of_the_directory_sees_whole_verified_files_and_the_manifests_are_plain_json(
-    spark: SparkSession, db: str, tmp_path: Path
+def test_a_lake_is_parted_by_hash_when_channels_are_too_many_and_reads_prune_either_way(
+    spark: SparkSession, db: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[tuple[str, set[str]]] = []
-
-    def look(step: str, month: str, rows: int) -> None:
-        """What somebody who lists the directory would read at this moment."""
-        paths = [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
-        assert all(pyarrow.parquet.read_metadata(path).num_rows > 0 for path in paths)
-        seen.append((step, {str(path) for path in paths}))
-
-    fill(db, 1, 6)
-    export(spark, db, tmp_path, months=[DECEMBER], progress=look)
-    named = set(lake.files(tmp_path))
-    assert [names for step, names in seen[: [step for step, _ in seen].index("move")]] == [set()] * 4
-    assert all(names <= named for _, names in seen)
-    assert {step for step, names in seen if names and names != named} <= {"move"}
-
-    # The recipe of docs/reference/lake.md: which files count, without menzil.
-    count: set[str] = set()
-    for path in sorted((tmp_path / "_manifest").glob("[0-9]*.json")):
-        manifest = json.loads(path.read_text())
-        if manifest["table"] == "messages":
-            count = (count - set(manifest["replaces"])) | {file["path"] for file in manifest["files"]}
-    assert sorted(f"{tmp_path}/{path}" for path in count) == lake.files(tmp_path)
+    fill(db, 1, 20)
+    export(spark, db, tmp_path)
+    monkeypatch.setattr(export_step, "MANY", 3)
+    fill(db, 21, 60)
+    export(spark, db, tmp_path)
+    table = open_lake(tmp_path, db).tables["messages"]
+    assert [field.name for field in table.spec().fields] == ["created_month", "channel_bucket"]
+    assert {len(file.partition) for file in data_files(open_lake(tmp_path), "messages")} == {2}
+    assert in_lake(spark, tmp_path) == in_database(db)
+    assert lake.verify(tmp_path, db, spark=spark).problems == ()
+    expected = in_database(db)
+    for channel in {row["channel"] for row in expected.values()}:
+        found = lake.read(spark, tmp_path, months=[DECEMBER], channels=[channel])
+        ids = {row.id for row in found.select("id").collect()}
+        assert ids == {number for number, row in expected.items() if number % 2 == 0 and row["channel"] == channel}
+        assert len(found.inputFiles()) < len(lake.files(tmp_path)) / 2
+    lake.compact(spark, tmp_path, db)
+    assert in_lake(spark, tmp_path) == expected

@@ -162,7 +162,7 @@ def test_what_can_be_refused_without_spark_does_not_start_it(
 
 
 def test_a_process_without_the_extra_says_so_in_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "_manifest").mkdir()
+    (tmp_path / "messages" / "metadata").mkdir(parents=True)
     program = "import sys; sys.modules['pyspark'] = None; from menzil.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", program, "pipeline", "audit", "--lake", str(tmp_path)],

@@ -69,7 +69,7 @@ def console(
     if new_token is not None:
         _print_token(new_token)
         return
-    lines = [*tokens, *os.environ.get(VARIABLE, "").split(), *_lines(tokens_file)]
+    lines = [*tokens, *os.environ.get(VARIABLE, "").split(), *token_lines(tokens_file)]
     if not lines and not is_loopback(host):
         sentence = f"{host} is not this machine alone, and there is no token: anybody could act."
         raise UsageError(sentence, hint="make one with `menzil console --new-token NAME:ROLE`, then give --token")
@@ -94,7 +94,8 @@ def console(
         )
 
 
-def _lines(file: Path | None) -> list[str]:
+def token_lines(file: Path | None) -> list[str]:
+    """The lines of a token list."""
     if file is None:
         return []
     try:

@@ -24,6 +24,7 @@ COMMANDS: dict[str, Place] = {
     "doctor": Place("menzil.cli.doctor:doctor", "Look for what is wrong and say what repairs it."),
     "endpoint": Place("menzil.cli.endpoint:endpoint", "Make, change, watch and test endpoints."),
     "event-type": Place("menzil.cli.pubsub:event_type", "Look at and change the kinds of events."),
+    "lake": Place("menzil.cli.lake:lake", "Serve the lake to other engines, make it known to a database."),
     "message": Place("menzil.cli.message:message", "Look at messages, cancel them, hurry them."),
     "metrics": Place("menzil.cli.metrics:metrics", "Print the numbers of the queue."),
     "migrate": Place("menzil.cli.migrate:migrate", "Install menzil into a database, or bring it up to date."),

@@ -99,30 +99,35 @@ def _together(one: Span, other: Span) -> Span:
 
 
 class _Lake:
-    """The files of a lake in a directory, read by Arrow."""
+    """The files of a lake, read by Arrow."""
 
     def __init__(self, place: str) -> None:
-        from menzil.spark.lake.load import load
-        from menzil.spark.lake.storage import open_storage
+        from menzil.spark.lake.place import file_system
+        from menzil.spark.lake.read import data_files, month_of
+        from menzil.spark.lake.schema import EVENTS, MESSAGES
+        from menzil.spark.lake.table import open_lake
 
-        storage = open_storage(place)
-        self._state, self._root = load(storage), storage.root
+        lake = open_lake(place)
+        self._system = file_system(lake.root, lake.options)
+        self._files = [(month_of(file), file.file_path, file.record_count) for file in data_files(lake, MESSAGES)]
+        told = bool(lake.memory(EVENTS).labels)
+        self._events = [file.file_path for file in data_files(lake, EVENTS)] if told else None
 
     def rows(self, start: datetime | None, end: datetime | None) -> int:
         """How many messages lie in files that may have some of this range."""
-        return sum(self._state.messages.files[path].fingerprint.rows for path in self._paths(start, end))
+        return sum(count for _, count in self._chosen(start, end))
 
-    def _paths(self, start: datetime | None, end: datetime | None) -> list[str]:
+    def _chosen(self, start: datetime | None, end: datetime | None) -> list[tuple[str, int]]:
         """Files of months (UTC) that this range meets."""
         first = f"{start.astimezone(UTC):%Y-%m}" if start else ""
         last = f"{end.astimezone(UTC):%Y-%m}" if end else "~"  # after every digit
-        return [path for path, file in self._state.messages.files.items() if first <= file.month <= last]
+        return [(path, count) for month, path, count in self._files if first <= month <= last]
 
     @property
     def ids(self) -> set[tuple[int, int]]:
         """All messages: the id and the time of creation."""
         found: set[tuple[int, int]] = set()
-        for batch in self._read(self._state.messages.files, ["id", "created_at"]):
+        for batch in self._read([path for _, path, _ in self._files], ["id", "created_at"]):
             found.update(zip(*batch, strict=True))
         return found
 
@@ -135,19 +140,19 @@ class _Lake:
         """The messages that were created in this range."""
         first = _micros(start) if start else None
         last = _micros(end) if end else None
-        for batch in self._read(self._paths(start, end), _COLUMNS):
+        for batch in self._read([path for path, _ in self._chosen(start, end)], _COLUMNS):
             for message in map(Ended._make, zip(*batch, strict=True)):
                 if (first is None or message.created_at >= first) and (last is None or message.created_at < last):
                     yield message
 
     def turns(self) -> list[Turn] | None:
         """What circuits did; None when no export has brought the event log."""
-        if not self._state.events.slices:
+        if self._events is None:
             return None
         names = ["id", "entity_id", "event_type", "created_at"]
         return [
             Turn(number, channel, kind, moment(at))
-            for batch in self._read(self._state.events.files, names)
+            for batch in self._read(self._events, names)
             for number, channel, kind, at in zip(*batch, strict=True)
             if kind in (OPENED, *CLOSED)
         ]
@@ -157,9 +162,10 @@ class _Lake:
         import pyarrow
         import pyarrow.parquet
 
+        from menzil.spark.lake.place import inside
+
         for path in paths:
-            # A file, not a dataset: the directory names an endpoint, which is not the name of a channel.
-            with pyarrow.parquet.ParquetFile(f"{self._root}/{path}") as file:
+            with self._system.open_input_file(inside(path)) as stream, pyarrow.parquet.ParquetFile(stream) as file:
                 for batch in file.iter_batches(columns=columns):
                     yield [
                         (column.cast(pyarrow.timestamp("us", "UTC")).cast("int64") if _is_time(column) else column)

@@ -22,6 +22,7 @@ from menzil.console.door import Authorize, Door, LoginNeededError
 from menzil.console.entering import Entering
 from menzil.console.guards import MOST_BYTES, RefusedRequestError, guarded
 from menzil.console.hosts import Hosts
+from menzil.console.iceberg import Iceberg
 from menzil.console.measuring import Measuring, check_digest
 from menzil.console.pages import all_pages
 from menzil.console.serving import page_handler, twin_handler
@@ -186,6 +187,7 @@ def _routes(desk: Desk) -> list[Route]:
     found.append(Route("/static/{name}", entering.static))
     if desk.options.metrics_token is not None or desk.options.metrics_open:
         found.append(Route("/metrics", Measuring(desk).metrics))
+    found += Iceberg(desk.database, desk.door).routes("/iceberg")
     found.append(Route("/theme/{theme}", entering.theme))
     if desk.door.has_login:
         found.append(Route("/login", entering.login, methods=["GET", "POST"]))

@@ -1,4 +1,4 @@
-"""Runs the console with uvicorn, until a signal ends it."""
+"""Runs the console, or the catalog of the lake, with uvicorn, until a signal ends it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
-from menzil.console.app import Console
 from menzil.model.errors import UsageError
 
 
@@ -26,14 +26,14 @@ class _Server(uvicorn.Server):
 
 
 def serve(
-    app: Console, host: str, port: int, ready: Callable[[int], None], handed: socket.socket | None = None
+    app: ASGIApp, host: str, port: int, ready: Callable[[int], None], handed: socket.socket | None = None
 ) -> None:
     """Serve until SIGTERM or SIGINT; requests under way may finish. `handed` is a socket that listens already."""
     with handed or _bound(host, port) as listener:
         _Server(config(app), ready).run(sockets=[listener])
 
 
-def config(app: Console) -> uvicorn.Config:
+def config(app: ASGIApp) -> uvicorn.Config:
     """How uvicorn runs it: quiet, without its own name in the answers, and with proxies believed on loopback only."""
     options: dict[str, Any] = {
         "log_config": None, "log_level": "warning", "access_log": False, "server_header": False,

@@ -14,8 +14,15 @@ from menzil.install.state import State, read
 from menzil.install.step import execute
 from menzil.install.tree import Tree, load
 
-Kind = Literal["migration", "code", "function", "procedure", "view"]
+Kind = Literal["migration", "code", "function", "procedure", "view", "table"]
 What = Literal["missing", "changed", "unknown", "outdated"]
+
+#: Iceberg's libraries name these columns, and menzil cannot do it for them.
+_LAKE = {
+    "iceberg_tables": "catalog_name table_namespace table_name metadata_location previous_metadata_location"
+    " iceberg_type",
+    "iceberg_namespace_properties": "catalog_name namespace property_key property_value",
+}
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,8 @@ def drift(conn: psycopg.Connection[Any], *, root: Path | None = None) -> list[Di
         if state.code is not None:
             # Another server release prints the same view or default differently, so looks prove nothing then.
             differences += _objects(conn, with_looks=state.code.server_major == state.probe.server_major)
+        if any(name == "lake" for name, _ in state.applied.values()):
+            differences += _lake(conn)
     return differences
 
 
@@ -85,4 +94,22 @@ def _objects(conn: psycopg.Connection[Any], *, with_looks: bool) -> list[Differe
             found.append(Difference(kind, name, "unknown", f"{kind} menzil.{name} is not menzil's"))
         elif before != now and with_looks:
             found.append(Difference(kind, name, "changed", f"{kind} menzil.{name} was changed by hand"))
+    return found
+
+
+def _lake(conn: psycopg.Connection[Any]) -> list[Difference]:
+    """The catalog of the lake: tables and columns that are gone. Columns that an engine has added do no harm."""
+    text = """
+select c.relname::text, array_agg(a.attname::text)
+  from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+ where c.relnamespace = (select n.oid from pg_namespace n where n.nspname = 'menzil_lake') group by 1"""
+    with conn.cursor(row_factory=tuple_row) as cursor:
+        present: dict[str, list[str]] = dict(cursor.execute(text, prepare=False).fetchall())
+    found = []
+    for table, columns in _LAKE.items():
+        name = f"menzil_lake.{table}"
+        if table not in present:
+            found.append(Difference("table", name, "missing", f"table {name} is gone"))
+        elif lacking := sorted(set(columns.split()) - set(present[table])):
+            found.append(Difference("table", name, "changed", f"table {name} has no column {', '.join(lacking)}"))
     return found

@@ -20,6 +20,12 @@ from menzil.event_log_fingerprint(%s::text, %s::text, %s::timestamptz, %s::times
 
 _DROP = "select menzil.drop_exported_month(%s::timestamptz, %s::bigint, %s::numeric, %s::bigint)"
 
+_POINTER = """
+select t.metadata_location from menzil_lake.iceberg_tables t
+ where t.catalog_name = %s::text and t.table_namespace = %s::text and t.table_name = %s::text"""
+
+_POINTER_HELD = _POINTER + " for share"
+
 
 @dataclass(frozen=True, slots=True)
 class ArchiveMonth:
@@ -114,6 +120,16 @@ def drop_exported_month(month: datetime, count: int, hash_sum: int, hash_xor: in
     return Op(_DROP, (month.isoformat(), str(count), str(hash_sum), str(hash_xor)), op.text)
 
 
+def channel_names(few: int) -> Op[list[str]]:
+    """The names of all channels that ever were, when there are more than so many; else none of them."""
+    text = "select c.name from menzil.channel c where (select count(*) > %s::bigint from menzil.channel) group by 1"
+    return Op(text, (str(few),), _read_names)
+
+
+def _read_names(rows: Rows) -> list[str]:
+    return [str(name) for (name,) in rows]
+
+
 def settled_before() -> Op[str]:
     """The transaction id below which everything is decided, a crash of the server notwithstanding."""
     return Op("select xid from menzil.feed_position('archive')", (), op.text)
@@ -123,6 +139,46 @@ def try_lake_lock(lake: str) -> Op[bool]:
     """Keep other exports to the same lake away for as long as this connection lasts."""
     text = "select pg_try_advisory_lock(hashtextextended('menzil lake ' || %s::text, 0))"
     return Op(text, (values.text("lake", lake),), op.boolean)
+
+
+def table_pointer(catalog: str, namespace: str, table: str, *, hold: bool = False) -> Op[str | None]:
+    """The metadata file of a table of the lake, None when there is no such table.
+
+    With `hold` it does not move before the transaction ends: a commit to the table waits for as long.
+    """
+    params = (values.text("catalog", catalog), values.text("namespace", namespace), values.text("table", table))
+    return Op(_POINTER_HELD if hold else _POINTER, params, _read_first)
+
+
+def move_pointer(catalog: str, namespace: str, table: str, pointer: str) -> Op[int]:
+    """Let a table of the lake be at another metadata file; 0 when there is no such table."""
+    text = """
+with moved as (
+  update menzil_lake.iceberg_tables t
+     set metadata_location = %s::text, previous_metadata_location = t.metadata_location
+   where t.catalog_name = %s::text and t.table_namespace = %s::text and t.table_name = %s::text
+     and t.metadata_location is distinct from %s::text
+  returning 1)
+select count(*) from moved"""
+    return Op(text, (pointer, catalog, namespace, table, pointer), op.integer)
+
+
+def lake_tables(catalog: str) -> Op[list[tuple[str, str, str]]]:
+    """Namespace, name and metadata file of every table of a catalog."""
+    text = """
+select t.table_namespace, t.table_name, t.metadata_location
+  from menzil_lake.iceberg_tables t
+ where t.catalog_name = %s::text and t.metadata_location is not null and coalesce(t.iceberg_type, 'TABLE') = 'TABLE'
+ order by 1, 2"""
+    return Op(text, (values.text("catalog", catalog),), _read_tables)
+
+
+def _read_first(rows: Rows) -> str | None:
+    return None if not rows or rows[0][0] is None else str(rows[0][0])
+
+
+def _read_tables(rows: Rows) -> list[tuple[str, str, str]]:
+    return [(str(namespace), str(name), str(pointer)) for namespace, name, pointer in rows]
 
 
 def _read_months(rows: Rows) -> list[ArchiveMonth]:

@@ -77,6 +77,13 @@ begin
         execute format('grant select (%I) on menzil.schedules to %I', v_row.name, v_role);
       end loop;
     end if;
+    -- Iceberg's libraries read and write the catalog of the lake without a function of menzil. A dump of the schema menzil alone
+    -- has no catalog.
+    if v_role in ('menzil_admin', 'menzil_pipeline', 'menzil_monitor') and to_regclass('menzil_lake.iceberg_tables') is not null then
+      execute format('grant usage on schema menzil_lake to %I', v_role);
+      execute format('grant %s on menzil_lake.iceberg_tables, menzil_lake.iceberg_namespace_properties to %I',
+                     case v_role when 'menzil_monitor' then 'select' else 'select, insert, update, delete' end, v_role);
+    end if;
     if v_role = 'menzil_admin' then
       execute format('grant update (retry_policy) on menzil.endpoints to %I', v_role);
     end if;

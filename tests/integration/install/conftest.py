@@ -47,7 +47,7 @@ def suffix(databases: tuple[str, str]) -> Iterator[str]:
     yield ending
     for dsn in databases:
         with psycopg.connect(dsn, autocommit=True) as conn:
-            conn.execute("drop schema if exists menzil cascade")
+            conn.execute("drop schema if exists menzil, menzil_lake cascade")
             roles = conn.execute("select rolname from pg_roles where rolname like %s", ["%" + ending]).fetchall()
             for (role,) in roles:
                 conn.execute(f"drop owned by {role}")

@@ -32,7 +32,7 @@ _ANSWERS = {
 
 
 @click.command()
-@click.option("--lake", required=True, metavar="DIR", help="A directory, or a URL that Hadoop knows.")
+@click.option("--lake", required=True, metavar="DIR", help="A directory, or a URL: s3://, gs://, abfs://, hdfs://.")
 @click.option("--until", type=given.when, metavar="TIME", help="Only what was created before then.")
 @click.option("--drop", is_flag=True, help="Drop months from the database that lie verified in the lake.")
 @click.option("--run-id", metavar="ID", help="The same id again exports nothing again.")
@@ -42,8 +42,9 @@ _ANSWERS = {
     metavar="EVENT_TYPE",
     help="Make columns of the fields that its schema names, from now on. May be given several times.",
 )
+@click.option("--catalog", metavar="NAME", help="A catalog of .pyiceberg.yaml.  [default: the database]")
 @click.option("--compact", is_flag=True, help="Afterwards make few large files of many small ones.")
-@click.option("--verify", is_flag=True, help="Export nothing; compare lake, manifests and database.")
+@click.option("--verify", is_flag=True, help="Export nothing; compare lake and database.")
 @click.option("--yes", is_flag=True, help="With --drop: do it; without this only the plan is shown.")
 @pipeline_options
 def export(
@@ -54,12 +55,13 @@ def export(
     drop: bool,
     run_id: str | None,
     promote: tuple[str, ...],
+    catalog: str | None,
     compact: bool,
     verify: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Bring what is new in the archive and the event log to a lake: Parquet files, and manifests that name them.
+    """Bring what is new in the archive and the event log to a lake: two Iceberg tables that every engine reads.
 
     What was written is read back and compared with the database before it counts. With --drop, months that are over
     and lie whole in the lake leave the database: that shows a plan, and needs --yes. Without --drop nothing in the
@@ -71,7 +73,7 @@ def export(
         raise UsageError("--verify only looks.", hint="run it without --drop and --compact")
     with workshop(dsn, master) as shop, watching(shop, as_json=as_json):
         if verify:
-            _verify(shop, lake, as_json)
+            _verify(shop, lake, catalog, as_json)
             return
         end = shop.db.moment(until)
         months = [
@@ -90,7 +92,9 @@ def export(
             from menzil.spark.jobs.export import export as job  # only now: importing Spark takes a while
 
             with recorded(shop, "export", lake) as run:
-                report = job(shop.spark, shop.dsn, lake, until=end, drop=drop, run_id=run_id, promote=promote)
+                report = job(
+                    shop.spark, shop.dsn, lake, until=end, drop=drop, run_id=run_id, promote=promote, catalog=catalog
+                )
                 run.rows, run.files = report.rows, sum(month.files for month in report.months)
                 run.verdict = "repeated" if report.repeated else "ok"
             done: dict[str, object] = asdict(report) if as_json else {"messages": report.rows}
@@ -98,7 +102,7 @@ def export(
                 from menzil.spark.lake import compact as rewrite
 
                 with recorded(shop, "compact", lake):
-                    made = rewrite(shop.spark, lake)
+                    made = rewrite(shop.spark, lake, shop.dsn, catalog=catalog)
                 done |= {"compacted": asdict(made)} if as_json else {}
             if not as_json:
                 _tell(report)
@@ -119,11 +123,11 @@ def _tell(report: ExportReport) -> None:
         say(f"Event log: {count(report.events, 'line')}")
 
 
-def _verify(shop: Workshop, lake: str, as_json: bool) -> None:
+def _verify(shop: Workshop, lake: str, catalog: str | None, as_json: bool) -> None:
     from menzil.spark.lake import verify
 
     with recorded(shop, "verify", lake) as run:
-        report = verify(lake, shop.dsn, spark=shop.spark)
+        report = verify(lake, shop.dsn, spark=shop.spark, catalog=catalog)
         run.rows, run.files = report.rows, report.files
         run.verdict = "ok" if report.ok else count(len(report.problems), "problem")
     if as_json:

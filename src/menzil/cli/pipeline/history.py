@@ -31,7 +31,11 @@ def lake_option(command: Command) -> Command:
 
 def must_be_lake(lake: str | None) -> None:
     """Refuse a directory without a lake before anything is started; what a URL names, Spark finds out."""
-    if lake is not None and "://" not in lake and not (Path(lake) / "_manifest").is_dir():
+    if (
+        lake is not None
+        and "://" not in lake
+        and not any((Path(lake) / each).is_dir() for each in ("messages/metadata", "_manifest"))
+    ):
         raise UsageError(f"There is no lake in {lake}.", hint=f"`menzil pipeline export --lake {lake}` makes one")
 
 

@@ -1,8 +1,8 @@
 """export: the archive goes to a lake, month by month, and only what is proved to lie there may leave the database.
 
 Of each month the ends that are new are read (by the ids of their transactions, below the oldest that still runs),
-written to a place of work, read back and compared with PostgreSQL, and published; then the same is done for the event
-log. Interrupted anywhere, the next run goes on.
+written to files, read back and compared with PostgreSQL, and committed; then the same is done for the event log.
+Interrupted anywhere, the next run goes on: what was not committed does not exist.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -23,13 +23,14 @@ from menzil.ops.dsn import understood
 from menzil.ops.run import run as ask
 from menzil.spark.jobs.export_drop import drop_month
 from menzil.spark.jobs.export_source import must_be_the_same
-from menzil.spark.jobs.export_step import Exporter, Progress
-from menzil.spark.lake import layout
+from menzil.spark.jobs.export_step import TRIES, Exporter, Progress
+from menzil.spark.lake import commit, layout
 from menzil.spark.lake.errors import LakeBusyError
-from menzil.spark.lake.load import load
-from menzil.spark.lake.manifest import File, Manifest
-from menzil.spark.lake.publish import now, put, recover
-from menzil.spark.lake.storage import Storage, open_storage
+from menzil.spark.lake.memory import run_property
+from menzil.spark.lake.place import address, shown
+from menzil.spark.lake.schema import MESSAGES
+from menzil.spark.lake.table import Lake, open_for_writing, register
+from menzil.spark.parquet.write import Written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +83,7 @@ def export(
     run_id: str | None = None,
     months: Sequence[str] | None = None,
     promote: Sequence[str] = (),
+    catalog: str | None = None,
     progress: Progress | None = None,
 ) -> ExportReport:
     """Export what is new. Driver; one at a time per lake.
@@ -89,52 +91,66 @@ def export(
     `until` leaves out what was created at that time or later, `months` ("2026-03") all other months. With `drop` a
     month whose every message lies verified in the lake leaves the database, unless it can still grow, has dead letters
     or goes on after `until`. The fields of event types in `promote` become columns, from now on in every run. A run id
-    that is done exports nothing again.
+    that is done exports nothing again. `catalog` is one of `.pyiceberg.yaml` instead of that in the database.
     """
     began = time.monotonic()
     if until is not None and until.tzinfo is None:
         raise UsageError("until has no time zone.", hint="use datetime.now(timezone.utc)")
     tell = progress or (lambda _step, _month, _rows: None)
-    storage = open_storage(lake, spark)
+    root = address(lake, spark)
     run = run_id or f"export-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
-    with _alone(dsn, storage) as conn:
-        recover(storage, run)
-        finished = ("run", run, None) in load(storage).steps
-        source = must_be_the_same(spark, conn, dsn, storage)
-        exporter = Exporter(spark, conn, dsn, storage, run, until, tell, source)
+    with _alone(dsn, root) as conn:
+        found, unknown = open_for_writing(lake, dsn, catalog=catalog, spark=spark)
+        source = must_be_the_same(spark, conn, dsn, found)
+        if unknown:
+            register(found)
+        found.make(MESSAGES)  # also where only lines of the event log are exported: by it the catalog knows the lake
+        finished = found.memory(MESSAGES).done(run)
+        exporter = Exporter(spark, conn, dsn, found, run, until, tell, source)
         exporter.promote(promote)
         reports, moment = [], datetime.now(UTC)
-        for found in ask(conn, ops.archive_months()):
-            month = layout.month_label(found.starts_at)
-            if (months is not None and month not in months) or (until is not None and found.starts_at >= until):
+        for each in ask(conn, ops.archive_months()):
+            month = layout.month_label(each.starts_at)
+            if (months is not None and month not in months) or (until is not None and each.starts_at >= until):
                 continue
-            report = MonthReport(month, 0, 0, 0, found.is_open)
+            report = MonthReport(month, 0, 0, 0, each.is_open)
             if not finished:
                 report = _exported(report, exporter.month(month))
             if drop and layout.month_end(month) <= min(until or moment, moment):
-                answer = "open" if found.is_open else drop_month(spark, conn, storage, month)
+                answer = "open" if each.is_open else drop_month(spark, conn, found, month)
                 report = replace(report, drop=answer)
                 tell("drop", month, report.rows)
             if report.rows or report.drop:
                 reports.append(report)
-        events = 0 if finished else sum(file.fingerprint.rows for file in exporter.events())
-        if not finished and (run_id is not None or reports or events):
-            put(storage, Manifest("run", run, None, now(), source=source))
+        events = 0 if finished else sum(file.rows for file in exporter.events())
+        if not finished and run_id is not None:
+            _done(found, run)
     tell("done", "", sum(each.rows for each in reports))
-    return ExportReport(run, storage.root, tuple(reports), time.monotonic() - began, events, finished)
+    return ExportReport(run, shown(root), tuple(reports), time.monotonic() - began, events, finished)
 
 
-def _exported(report: MonthReport, files: Sequence[File]) -> MonthReport:
-    rows = sum(file.fingerprint.rows for file in files)
+def _done(lake: Lake, run: str) -> None:
+    """Remember that this run is over. Each has a property of its own, so two of them do not overwrite each other."""
+    for _ in range(TRIES):
+        lake.refresh(MESSAGES)
+        gone = lake.memory(MESSAGES).old_runs()
+        with suppress(*commit.CONFLICT):
+            commit.remember(lake, MESSAGES, run_property(run, datetime.now(UTC).isoformat()), gone=gone)
+            return
+    raise LakeBusyError("Others keep committing to this lake.")
+
+
+def _exported(report: MonthReport, files: Sequence[Written]) -> MonthReport:
+    rows = sum(file.rows for file in files)
     return replace(report, rows=rows, files=len(files), size=sum(file.size for file in files))
 
 
 @contextmanager
-def _alone(dsn: str, storage: Storage) -> Iterator[psycopg.Connection[Any]]:
+def _alone(dsn: str, root: str) -> Iterator[psycopg.Connection[Any]]:
     """A connection that holds the lock of this lake."""
     with psycopg.connect(understood(dsn), autocommit=True, application_name="menzil export") as conn:
         deadline = time.monotonic() + PATIENCE
-        while not ask(conn, ops.try_lake_lock(storage.root)):
+        while not ask(conn, ops.try_lake_lock(root)):
             if time.monotonic() > deadline:
                 raise LakeBusyError("Another export to this lake is at work.")
             time.sleep(0.2)

@@ -1,22 +1,25 @@
-"""Let a month leave the database, once it is proved that the lake has all of it."""
+"""Let a month leave the database, once the lake is proved to have it, in a transaction that holds the lake still."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from menzil.ops import lake as ops
 from menzil.ops.run import run as ask
-from menzil.spark.lake import layout
+from menzil.spark.lake import commit, layout
+from menzil.spark.lake.catalog import NAME, QueueCatalog
 from menzil.spark.lake.compare import still_there
-from menzil.spark.lake.errors import LakeDamagedError
+from menzil.spark.lake.errors import LakeBusyError, LakeDamagedError
 from menzil.spark.lake.fingerprint import Fingerprint
-from menzil.spark.lake.load import load
-from menzil.spark.lake.manifest import Slice
-from menzil.spark.lake.storage import Storage
+from menzil.spark.lake.memory import Slice, cover, total
+from menzil.spark.lake.read import of_month
+from menzil.spark.lake.schema import MESSAGES
+from menzil.spark.lake.table import Lake
 from menzil.spark.lake.verify import content_problems, file_problems
 
 if TYPE_CHECKING:
@@ -27,42 +30,79 @@ TRIES = 5
 PAUSE = 0.3
 
 
-def drop_month(spark: SparkSession, conn: psycopg.Connection[Any], storage: Storage, month: str) -> str:
-    """Read the published files of the month once more, then ask the database. Returns its answer. Driver.
+class _MovedError(Exception):
+    """Somebody committed to the lake after it was read."""
 
-    The database compares its rows with the fingerprint of the files, under a lock, in the transaction that drops them.
+
+def tag(month: str) -> str:
+    """The name of the snapshot that was proved before a month was dropped. It never expires."""
+    return f"menzil-proved-{month}"
+
+
+def drop_month(spark: SparkSession, conn: psycopg.Connection[Any], lake: Lake, month: str) -> str:
+    """Read the files of the month once more, tag that snapshot, then ask the database. Returns its answer. Driver.
+
+    The database compares its rows with the fingerprint of the files, under a lock, in a transaction that also holds the
+    pointer of the table: whoever commits meanwhile waits, and whoever committed before makes this prove again.
     """
     for _ in range(TRIES):
-        state = load(storage)
-        slices, files = state.messages.slices_of(month), state.messages.of_month(month)
-        problems = file_problems(storage, files) or content_problems(spark, storage, state.messages, files)
-        if not problems or load(storage).number == state.number:
-            break  # else a compaction may have replaced files while they were read
-    if not problems and Fingerprint.total(f.fingerprint for f in files) != _total(slices):
-        problems = [f"The files of {month} do not add up to what was exported."]
+        lake.refresh(MESSAGES)
+        slices = lake.memory(MESSAGES).slices(month)
+        if not slices:
+            return _ask(conn, lake, month, [])
+        try:
+            _prove(spark, lake, month)
+            sealed = [replace(each, sealed=True) for each in slices]
+            commit.remember(lake, MESSAGES, cover(sealed), tag=tag(month))
+            return _drop(conn, lake, month, sealed)
+        except (_MovedError, *commit.CONFLICT):
+            continue
+    raise LakeBusyError(f"Others keep committing to the lake, so {month} stays in the database.")
+
+
+def _prove(spark: SparkSession, lake: Lake, month: str) -> None:
+    """All that was exported of the month, value by value, in the files of this snapshot."""
+    files = of_month(lake, MESSAGES, month)
+    problems = file_problems(lake, files) or content_problems(spark, lake, MESSAGES, files)
+    if not problems and not files and total(lake.memory(MESSAGES).slices(month)).rows:
+        problems = [f"The lake has no files of {month}."]
     if problems:
         raise LakeDamagedError(f"{month} stays in the database: {problems[0]}")
-    answer = _ask(conn, month, slices)
+
+
+def _drop(conn: psycopg.Connection[Any], lake: Lake, month: str, slices: Sequence[Slice]) -> str:
+    answer = _ask(conn, lake, month, slices)
     if answer == "changed" and len(slices) > 1:
         # The month may have been dropped once and made again by late messages: then it has the last slices only.
         archive = ask(conn, ops.archive_fingerprint(layout.month_start(month), None, None))
         rest = still_there(slices, Fingerprint.of_archive(archive))
         if rest:
-            answer = _ask(conn, month, rest)
+            answer = _ask(conn, lake, month, rest)
     return answer
 
 
-def _ask(conn: psycopg.Connection[Any], month: str, slices: Sequence[Slice]) -> str:
-    whole = _total(slices)
+def _ask(conn: psycopg.Connection[Any], lake: Lake, month: str, slices: Sequence[Slice]) -> str:
+    whole = total(slices)
     answer = "busy"
     for attempt in range(TRIES):
         if attempt:
             time.sleep(PAUSE)
-        answer = ask(conn, ops.drop_exported_month(layout.month_start(month), whole.rows, whole.sum, whole.xor))
+        with conn.transaction():
+            if slices:
+                _hold(conn, lake)
+            answer = ask(conn, ops.drop_exported_month(layout.month_start(month), whole.rows, whole.sum, whole.xor))
         if answer != "busy":
             break
     return answer
 
 
-def _total(slices: Sequence[Slice]) -> Fingerprint:
-    return Fingerprint.total(each.fingerprint for each in slices)
+def _hold(conn: psycopg.Connection[Any], lake: Lake) -> None:
+    """Keep the table as it was read until this transaction ends. A catalog elsewhere is only asked once more."""
+    proved = lake.tables[MESSAGES].metadata_location
+    if isinstance(lake.catalog, QueueCatalog):
+        now = ask(conn, ops.table_pointer(NAME, *lake.identifier(MESSAGES), hold=True))
+    else:
+        assert lake.catalog is not None
+        now = lake.catalog.load_table(lake.identifier(MESSAGES)).metadata_location
+    if now != proved:
+        raise _MovedError

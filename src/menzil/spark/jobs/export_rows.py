@@ -32,15 +32,6 @@ named_struct(
   'attempt', num_attempts, 'outcome', 'completed', 'leased_at', leased_at, 'ended_at', ended_at, 'worker', worker,
   'error', cast(null as string), 'status_code', success_status, 'duration_ms', success_ms)"""
 
-# As layout.directory() says it.
-_DIRECTORY = r"""
-case when channel rlike '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}\\z' then channel
-     else concat(substr(regexp_replace(channel, '[^A-Za-z0-9._-]', '_'), 1, 60), '-',
-                 substr(md5(cast(channel as binary)), 1, 12)) end"""
-
-# Of UTC, whatever the time zone of the session is.
-_MONTH = "date_format(to_utc_timestamp(created_at, current_timezone()), 'yyyy-MM')"
-
 
 def rows(
     spark: SparkSession,
@@ -63,7 +54,7 @@ def rows(
     success = F.expr(f"case when status = 'completed' then array({_SUCCESS}) else array() end")
     every = F.concat(F.coalesce("failed", none), success.cast(COLUMNS["attempts"]))
     columns = [F.col(name) for name in COLUMNS if name != "attempts"]
-    return frame.select(*columns, every.alias("attempts"), *values(promotions), F.expr(_DIRECTORY).alias("endpoint"))
+    return frame.select(*columns, every.alias("attempts"), *values(promotions))
 
 
 def messages_of(spark: SparkSession, dsn: str, month: str, part: Part) -> DataFrame:
@@ -99,7 +90,7 @@ def _failed(spark: SparkSession, dsn: str, month: str, low: int, high: int) -> D
 
 
 def event_rows(spark: SparkSession, dsn: str, parts: Sequence[Part], expected: Fingerprint) -> DataFrame:
-    """Lines of the event log in these parts, with the month they lie in. Driver; reads nothing yet."""
+    """Lines of the event log in these parts. Driver; reads nothing yet."""
     frame = read(spark, dsn, "event_log").where(F.col("id").between(F.lit(expected.min_id), F.lit(expected.max_id)))
     xid, at = F.col("xid").cast("decimal(20,0)"), F.col("created_at")
     inside = F.lit(False)
@@ -107,7 +98,7 @@ def event_rows(spark: SparkSession, dsn: str, parts: Sequence[Part], expected: F
         mine = (xid >= F.lit(part.start)) & (xid < F.lit(part.until))
         mine = mine & (at >= _time(part.created_from)) if part.created_from else mine
         inside |= mine & (at < _time(part.created_until)) if part.created_until else mine
-    return frame.where(inside).withColumn("label", F.expr(_MONTH))
+    return frame.where(inside)
 
 
 def _time(text: str) -> Column:

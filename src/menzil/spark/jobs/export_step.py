@@ -1,4 +1,4 @@
-"""One step of an export: the new messages of a month, or the new lines of the event log."""
+"""The steps of an export: a month of the archive, and the event log. Each ends as one commit, or not at all."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ from menzil.ops import lake as ops
 from menzil.ops import looking_pipeline
 from menzil.ops.run import run as ask
 from menzil.spark.jobs.export_rows import event_rows, rows
-from menzil.spark.lake import layout, schema
+from menzil.spark.lake import commit, layout
 from menzil.spark.lake.compare import archived
 from menzil.spark.lake.cover import Part, missing, moment
 from menzil.spark.lake.errors import LakeBusyError
 from menzil.spark.lake.fingerprint import Fingerprint
-from menzil.spark.lake.load import load
-from menzil.spark.lake.manifest import File, Manifest, Slice
+from menzil.spark.lake.memory import Slice, cover, promoted_property, source_property
 from menzil.spark.lake.promote import Promoted, columns_of, promoted
-from menzil.spark.lake.publish import finish, now
-from menzil.spark.lake.schema import EVENTS, MESSAGES, TABLES
-from menzil.spark.lake.storage import Storage
-from menzil.spark.lake.write import ready, write
+from menzil.spark.lake.schema import EVENTS, MANY, MESSAGES, TABLES, with_promoted
+from menzil.spark.lake.table import Lake
+from menzil.spark.lake.write import prove, remove, write
+from menzil.spark.parquet.write import Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Told at each step: its name (read, write, verify, prepare, move, publish, drop, done), the month, and how many rows.
+#: Told at each step: its name (read, write, verify, commit, publish, drop, done), the month, and how many rows.
 Progress = Callable[[str, str, int], None]
+
+#: How often a commit is tried when others commit to the same table meanwhile.
+TRIES = 10
 
 
 @dataclass
@@ -42,7 +44,7 @@ class Exporter:
     spark: SparkSession
     conn: psycopg.Connection[Any]
     dsn: str
-    storage: Storage
+    lake: Lake
     run: str
     until: datetime | None
     tell: Progress
@@ -51,7 +53,7 @@ class Exporter:
 
     def promote(self, event_types: Sequence[str]) -> None:
         """Take the fields of these event types, and again of those that earlier runs promoted: schemas grow."""
-        self.promotions = list(load(self.storage).promoted.values())
+        self.promotions = self.lake.memory(MESSAGES).promoted
         known = {each.event_type for each in self.promotions}
         for name in [*sorted(known), *[name for name in event_types if name not in known]]:
             text = ask(self.conn, ops.event_type_schema(name))
@@ -63,63 +65,98 @@ class Exporter:
                 )
             self.promotions += promoted(name, None if text is None else json.loads(text), self.promotions)
 
-    def month(self, month: str) -> list[File]:
+    def month(self, month: str) -> list[Written]:
         """Export what is new of a month. Returns the files that were added."""
-        parts = self._parts(MESSAGES, month, layout.month_end(month))
-        if not parts:
-            return []
-        self.tell("read", month, 0)
-        found = list(zip(parts, archived(self.conn, month, parts), strict=True))
-        expected = Fingerprint.total(Fingerprint.of_archive(seen) for _, seen in found)
-        if not expected.rows:
-            return []
-        full = [(part, about) for part, about in found if about.row_count]
-        parts_read, seen = [part for part, _ in full], [about for _, about in full]
-        frame = rows(self.spark, self.conn, self.dsn, month, parts_read, seen, self.promotions)
-        columns = schema.union([columns_of(self.promotions)])
-        step = Manifest(
-            "export", self.run, month, now(), slice=Slice(self.run, month, tuple(parts), expected), columns=columns,
-            promoted=tuple(self.promotions), source=self.source,
-        )  # fmt: skip
-        return self._do(step, frame, expected)
 
-    def events(self) -> list[File]:
+        def plan() -> tuple[list[Part], Fingerprint, Callable[[], DataFrame]] | None:
+            parts = self._parts(MESSAGES, month, layout.month_end(month))
+            if not parts:
+                return None
+            self.tell("read", month, 0)
+            found = list(zip(parts, archived(self.conn, month, parts), strict=True))
+            expected = Fingerprint.total(Fingerprint.of_archive(seen) for _, seen in found)
+            full = [(part, about) for part, about in found if about.row_count]
+            read, seen = [part for part, _ in full], [about for _, about in full]
+            frame = lambda: rows(self.spark, self.conn, self.dsn, month, read, seen, self.promotions)  # noqa: E731
+            return parts, expected, frame
+
+        return self._do(MESSAGES, month, plan)
+
+    def events(self) -> list[Written]:
         """Export what is new of the event log. Returns the files that were added."""
-        parts = self._parts(EVENTS, EVENTS, None)
-        self.tell("read", EVENTS, 0)
-        expected = Fingerprint.total(
-            Fingerprint.of_events(
-                ask(self.conn, ops.event_log_fingerprint(str(p.start), str(p.until), p.created_from, p.created_until))
+
+        def plan() -> tuple[list[Part], Fingerprint, Callable[[], DataFrame]] | None:
+            parts = self._parts(EVENTS, EVENTS, None)
+            self.tell("read", EVENTS, 0)
+            expected = Fingerprint.total(
+                Fingerprint.of_events(
+                    ask(
+                        self.conn,
+                        ops.event_log_fingerprint(str(p.start), str(p.until), p.created_from, p.created_until),
+                    )
+                )
+                for p in parts
             )
-            for p in parts
-        )
-        if not expected.rows:
-            return []
-        part = Slice(self.run, EVENTS, tuple(parts), expected)
-        step = Manifest(
-            "export", self.run, None, now(), slice=part, columns=dict(TABLES[EVENTS]), table=EVENTS,
-            source=self.source,
-        )  # fmt: skip
-        return self._do(step, event_rows(self.spark, self.dsn, parts, expected), expected)
+            return parts, expected, lambda: event_rows(self.spark, self.dsn, parts, expected)
+
+        return self._do(EVENTS, EVENTS, plan)
 
     def _parts(self, table: str, month: str, end: datetime | None) -> list[Part]:
         """What is not exported yet, of what is settled: no open transaction can add to it."""
-        state = load(self.storage)
-        if ("export", self.run, month) in state.steps:
+        memory = self.lake.memory(table)
+        if any(each.run == self.run for each in memory.slices(month)):
             return []
         whole = self.until is None or (end is not None and end <= self.until)
         created_until = None if whole or self.until is None else moment(self.until)
         settled = int(ask(self.conn, ops.settled_before()))
-        return missing(state.tables[table].parts(month), settled, created_until)
+        return missing(memory.parts(month), settled, created_until)
 
-    def _do(self, step: Manifest, frame: DataFrame, expected: Fingerprint) -> list[File]:
-        label = str(step.step[2])
+    def _do(self, name: str, label: str, plan: Callable[[], Any]) -> list[Written]:
+        """Plan, write, prove and commit; again from the plan when somebody else exported the same meanwhile."""
+        for _ in range(TRIES):
+            self.lake.make(name)  # what is planned and what is committed to is one state of the table
+            found = plan()
+            if found is None or not found[1].rows:
+                return []
+            parts, expected, frame = found
+            written = self._written(name, label, tuple(parts), expected, frame)
+            if written is not None:
+                self.tell("publish", label, expected.rows)
+                return written
+        raise LakeBusyError(f"Others keep exporting {label} to the same lake.")
+
+    def _written(
+        self, name: str, label: str, parts: tuple[Part, ...], expected: Fingerprint, frame: Callable[[], DataFrame]
+    ) -> list[Written] | None:
+        """None when the files did not fit what somebody else committed first."""
+        columns = with_promoted(TABLES[name], columns_of(self.promotions).items()) if name == MESSAGES else TABLES[name]
+        channels = self._channels() if name == MESSAGES else []
+        tx = commit.begin(self.lake.tables[name], columns, many=len(channels) > MANY)
+        shape = commit.schema_of(tx)
         self.tell("write", label, expected.rows)
-        place = layout.work(self.run, label)
-        write(self.storage, frame, place, step.table)
+        written = write(self.lake, name, tx, frame(), None if name == EVENTS else label, channels)
         self.tell("verify", label, expected.rows)
-        files = ready(self.spark, self.storage, place, step, expected)
-        self.tell("prepare", label, expected.rows)
-        if not finish(self.storage, place, lambda word: self.tell(word, label, expected.rows)):
-            raise LakeBusyError(f"Somebody else exported {label} to the same lake.")
-        return files
+        prove(self.spark, self.lake, name, tx, written, expected, label)
+        new = Slice(self.run, label, parts, expected)
+        for _ in range(TRIES):
+            self.tell("commit", label, expected.rows)
+            memory = self.lake.memory(name)
+            properties = cover([*memory.slices(label), new]) | source_property(self.source)
+            properties |= promoted_property(self.promotions) if name == MESSAGES else {}
+            try:
+                added = commit.data_files(tx, written, self.lake.root)
+                commit.finish(self.lake, name, tx, added, properties, summary={"menzil.run": self.run})
+            except commit.CONFLICT:
+                # Somebody else committed. The files are good as long as their rows are still missing.
+                self.lake.refresh(name)
+                tx = commit.begin(self.lake.tables[name], columns, many=len(channels) > MANY)
+                known = self.lake.memory(name).parts(label)
+                if any(part.meets(other) for part in parts for other in known) or commit.schema_of(tx) != shape:
+                    break
+            else:
+                return written
+        remove(self.lake, written)
+        return None
+
+    def _channels(self) -> list[str]:
+        return ask(self.conn, ops.channel_names(MANY))

@@ -77,6 +77,7 @@ def send_id(run_id: str) -> str:
 def chosen(
     spark: SparkSession,
     lake: str,
+    dsn: str | None = None,
     *,
     endpoint: str | Collection[str] | None = None,
     start: datetime | None = None,
@@ -84,25 +85,16 @@ def chosen(
     status: str | None = None,
     where: str | None = None,
 ) -> DataFrame:
-    """The rows of the lake that are meant: created in [start, end), of these endpoints, ended so, `where` in SQL."""
+    """The rows of the lake that are meant: created in [start, end), of these endpoints, ended so, `where` in SQL.
+
+    Files that have none of them are not opened.
+    """
     if status is not None and status not in STATUSES:
         raise UsageError(f"{status!r} is not a status of the lake.", hint=f"use {', '.join(STATUSES)}")
     if start is not None and end is not None and start >= end:
         raise UsageError("The range ends before it begins.", hint="give a later end")
-    rows = lakes.read(spark, lake)
-    # Endpoints and months are said twice, once in the words of the directories: the others are not even opened.
-    if endpoint is not None:
-        names = [endpoint] if isinstance(endpoint, str) else sorted(endpoint)
-        rows = rows.where(
-            F.col("endpoint").isin([lakes.directory(name) for name in names]) & F.col("channel").isin(names)
-        )
-    month = F.col("year") * 12 + F.col("month")
-    if start is not None:
-        at = start.astimezone(UTC)
-        rows = rows.where((month >= at.year * 12 + at.month) & (F.col("created_at") >= F.lit(at)))
-    if end is not None:
-        at = end.astimezone(UTC)
-        rows = rows.where((month <= at.year * 12 + at.month) & (F.col("created_at") < F.lit(at)))
+    names = [endpoint] if isinstance(endpoint, str) else None if endpoint is None else sorted(endpoint)
+    rows = lakes.read(spark, lake, dsn, channels=names, start=start, end=end)
     if status is not None:
         rows = rows.where(F.col("status") == status)
     return rows if where is None else rows.where(where)
@@ -123,7 +115,7 @@ def plan_replay(
     rate: float | None = None,
 ) -> ReplayPlan:
     """Say how many messages would go where, and how long that takes. Reads two columns, and those of `where`."""
-    rows = chosen(spark, lake, endpoint=endpoint, start=start, end=end, status=status, where=where)
+    rows = chosen(spark, lake, dsn, endpoint=endpoint, start=start, end=end, status=status, where=where)
     return _plan(rows, dsn, run_id, rate)
 
 
@@ -174,7 +166,7 @@ def replay(
     before = already_sent(dsn, send_id(run_id))
     if before is not None:
         return ReplayReport(run_id, before, repeated=True, seconds=time.monotonic() - started)
-    rows = chosen(spark, lake, endpoint=endpoint, start=start, end=end, status=status, where=where)
+    rows = chosen(spark, lake, dsn, endpoint=endpoint, start=start, end=end, status=status, where=where)
     seen = _plan(rows, dsn, run_id, rate) if plan is None else plan
     if seen.closed:
         others = f" (and {len(seen.closed) - 1} more)" if len(seen.closed) > 1 else ""

@@ -1,36 +1,37 @@
-"""Compaction: many small files of a partition become few large ones, by the same door as everything else."""
+"""Compaction: many small files of a part become few large ones, proved before they count."""
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from menzil.spark.lake import layout, schema
+from menzil.spark.lake import commit
 from menzil.spark.lake.errors import LakeBusyError, LakeDamagedError
-from menzil.spark.lake.fingerprint import Fingerprint
-from menzil.spark.lake.load import load
-from menzil.spark.lake.manifest import File, Manifest
-from menzil.spark.lake.publish import finish, now, recover, sweep
-from menzil.spark.lake.read import frame_of
-from menzil.spark.lake.schema import EVENTS
-from menzil.spark.lake.state import Table
-from menzil.spark.lake.storage import Storage, open_storage
+from menzil.spark.lake.fingerprint import of_frame
+from menzil.spark.lake.read import columns_of, data_files, frame_of, month_of
+from menzil.spark.lake.schema import EVENTS, MESSAGES
+from menzil.spark.lake.sweep import KEEP, sweep_lake
+from menzil.spark.lake.table import Lake, demand, open_lake
 from menzil.spark.lake.verify import file_problems
-from menzil.spark.lake.write import ready, write
+from menzil.spark.lake.write import prove, remove, write
 
 if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile
     from pyspark.sql import SparkSession
 
 #: A file that is smaller than this is small.
 SMALL = 64 << 20
 
+#: How often a month is planned again when others keep committing to the table.
+TRIES = 5
+
 
 @dataclass(frozen=True)
 class CompactReport:
-    """How many files became how many, and how many old ones were removed."""
+    """How many files became how many, and how many were removed because nothing names them any more."""
 
     before: int
     after: int
@@ -40,58 +41,67 @@ class CompactReport:
 def compact(
     spark: SparkSession,
     lake: str | os.PathLike[str],
+    dsn: str,
     month: str | None = None,
     *,
     small: int = SMALL,
-    grace: timedelta = timedelta(0),
+    keep: timedelta = KEEP,
+    catalog: str | None = None,
 ) -> CompactReport:
-    """Rewrite the small files of a month, or of all. Whoever reads by the manifests sees the old or the new. Driver.
+    """Rewrite the small files of a month, or of all. Readers see the old or the new, never both. Driver.
 
-    The new files are verified against the manifests before they count. Rows exported meanwhile are not touched. The old
-    files leave as soon as the new ones count, since whoever reads the directories would see both; with `grace` they
-    stay for that long, for readers by the manifests that began before.
+    The new files are read back and compared with the old ones before they count. Old files stay for readers that began
+    before, and for time travel, until `keep` is over.
     """
-    storage = open_storage(lake, spark)
-    recover(storage)
-    state = load(storage)
-    run = f"compact-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+    found = open_lake(lake, dsn, catalog=catalog, spark=spark)
+    demand(found)
     before = after = 0
-    for name, table in state.tables.items():
-        for each in sorted({file.month for file in table.of_month(month)}):
-            chosen = _small(table.of_month(each), small)
-            if chosen:
-                before += len(chosen)
-                step = Manifest("compact", f"{run}-{name}", each, now(), table=name, keep_seconds=grace.total_seconds())
-                after += _rewrite(spark, storage, step, table, chosen)
-    removed = before if not grace else 0
-    return CompactReport(before, after, removed + sweep(storage))
+    for name in (MESSAGES, EVENTS):
+        for label in sorted({month_of(file) for file in data_files(found, name)}):
+            if month in (None, label):
+                old, new = _month(spark, found, name, label, small)
+                before, after = before + old, after + new
+    return CompactReport(before, after, sweep_lake(found, keep=keep).removed)
 
 
-def _small(files: list[File], small: int) -> list[File]:
+def _month(spark: SparkSession, lake: Lake, name: str, month: str, small: int) -> tuple[int, int]:
+    for _ in range(TRIES):
+        lake.refresh(name)
+        chosen = _small([file for file in data_files(lake, name) if month_of(file) == month], small)
+        if not chosen:
+            return 0, 0
+        made = _rewrite(spark, lake, name, month, chosen)
+        if made is not None:
+            return len(chosen), made
+    raise LakeBusyError(f"Others keep committing to {name} of {month}.")
+
+
+def _small(files: list[DataFile], small: int) -> list[DataFile]:
     """Small files that have a small neighbour."""
-    by_endpoint = defaultdict(list)
+    parts = defaultdict(list)
     for file in files:
-        if file.size < small:
-            by_endpoint[file.endpoint].append(file)
-    return [file for neighbours in by_endpoint.values() if len(neighbours) > 1 for file in neighbours]
+        if file.file_size_in_bytes < small:
+            parts[str(file.partition)].append(file)
+    return [file for neighbours in parts.values() if len(neighbours) > 1 for file in neighbours]
 
 
-def _rewrite(spark: SparkSession, storage: Storage, step: Manifest, table: Table, chosen: list[File]) -> int:
-    from pyspark.sql import functions as F
-
-    assert step.month is not None
-    problems = file_problems(storage, chosen)
+def _rewrite(spark: SparkSession, lake: Lake, name: str, month: str, chosen: list[DataFile]) -> int | None:
+    """How many files they became; None when somebody else committed meanwhile."""
+    problems = file_problems(lake, chosen)
     if problems:
         raise LakeDamagedError(problems[0])
-    columns = schema.union(table.schemas, step.table)
-    place = layout.work(step.run, step.month)
-    frame = frame_of(spark, storage, chosen, columns, step.table).drop("year", "month")
-    if step.table == EVENTS:
-        frame = frame.withColumn("label", F.lit(step.month))
-    write(storage, frame, place, step.table)
-    expected = Fingerprint.total(file.fingerprint for file in chosen)
-    step = replace(step, replaces=tuple(file.path for file in chosen), columns=columns)
-    files = ready(spark, storage, place, step, expected)
-    if not finish(storage, place):
-        raise LakeBusyError(f"Somebody else rewrote the files of {step.month}.")
-    return len(files)
+    table = lake.tables[name]
+    columns = columns_of(lake, name)
+    frame = frame_of(spark, lake, [file.file_path for file in chosen], columns)
+    expected = of_frame(frame, name)
+    tx = commit.begin(table, columns)
+    channels = [row[0] for row in frame.select("channel").distinct().collect()] if commit.is_bucketed(tx) else []
+    written = write(lake, name, tx, frame, month, channels)
+    prove(spark, lake, name, tx, written, expected, month)
+    summary = {"menzil.compact": month, "menzil.at": datetime.now(UTC).isoformat()}
+    try:
+        commit.finish(lake, name, tx, commit.data_files(tx, written, lake.root), {}, chosen, summary)
+    except commit.CONFLICT:
+        remove(lake, written)
+        return None
+    return len(written)

@@ -10,17 +10,16 @@ import psycopg
 from menzil.ops import lake as ops
 from menzil.ops.dsn import understood
 from menzil.ops.run import run
-from menzil.spark.lake import layout, schema
+from menzil.spark.lake import layout
 from menzil.spark.lake.cover import Part, covered
-from menzil.spark.lake.fingerprint import ROW_HASHES, Fingerprint
-from menzil.spark.lake.manifest import Slice
-from menzil.spark.lake.read import frame_of
+from menzil.spark.lake.fingerprint import LEAN_EVENTS, ROW_HASHES, Fingerprint
+from menzil.spark.lake.memory import Memory, Slice, total
+from menzil.spark.lake.read import columns_of, data_files, frame_of
 from menzil.spark.lake.schema import EVENTS
-from menzil.spark.lake.state import Table
-from menzil.spark.lake.storage import Storage
+from menzil.spark.lake.table import Lake
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
 
 def archived(conn: psycopg.Connection[Any], month: str, parts: Iterable[Part]) -> list[ops.ArchiveFingerprint]:
@@ -32,14 +31,14 @@ def archived(conn: psycopg.Connection[Any], month: str, parts: Iterable[Part]) -
     ]
 
 
-def archive_problems(table: Table, dsn: str) -> list[str]:
+def archive_problems(memory: Memory, dsn: str) -> list[str]:
     """Months of which the database has other messages than were exported."""
     problems = []
     with psycopg.connect(understood(dsn), autocommit=True, application_name="menzil lake verify") as conn:
-        for month in sorted({each.month for each in table.slices}):
-            there = archived(conn, month, covered(table.parts(month)))
+        for month in memory.labels:
+            there = archived(conn, month, covered(memory.parts(month)))
             whole = Fingerprint.total(Fingerprint.of_archive(part) for part in there)
-            if still_there(table.slices_of(month), whole) is None:
+            if still_there(memory.slices(month), whole) is None:
                 problems.append(f"The database has other messages of {month} than were exported.")
     return problems
 
@@ -50,29 +49,37 @@ def still_there(slices: Sequence[Slice], archive: Fingerprint) -> list[Slice] | 
     A month that was dropped and made again has only the later ones. Their tries may have been cleaned up.
     """
     for first in range(len(slices) + 1):
-        rest = Fingerprint.total(each.fingerprint for each in slices[first:])
+        rest = total(slices[first:])
         if (rest.rows, rest.sum, rest.xor) == (archive.rows, archive.sum, archive.xor):
             return list(slices[first:])
     return None
 
 
-def event_problems(spark: SparkSession, storage: Storage, table: Table, dsn: str) -> list[str]:
+def event_problems(spark: SparkSession, lake: Lake, dsn: str) -> list[str]:
     """Lines that were exported and are not in the lake as they are in the database, which forgets the old ones."""
     from pyspark.sql import functions as F
 
     from menzil.spark.read import read
 
-    if not table.slices:
-        return []
-    live = read(spark, dsn, "event_log")
-    inside = F.lit(False)
-    for part in covered(table.parts(EVENTS)):
-        xid = F.col("xid").cast("decimal(20,0)")
+    slices = lake.memory(EVENTS).slices(EVENTS)
+    kept = frame_of(spark, lake, [file.file_path for file in data_files(lake, EVENTS)], columns_of(lake, EVENTS))
+    live, lost = read(spark, dsn, "event_log"), 0
+    for lean, text in ((False, ROW_HASHES[EVENTS]), (True, LEAN_EVENTS)):
+        parts = [part for each in slices if each.lean is lean for part in each.parts]
+        if parts:
+            hashes = F.expr(text).alias("hash")
+            there = live.where(_inside(covered(parts))).select("id", hashes)
+            lost += there.join(kept.select("id", hashes), ["id", "hash"], "left_anti").count()
+    return [f"The lake has not {lost:,} lines of the event log as the database has them."] if lost else []
+
+
+def _inside(parts: Iterable[Part]) -> Column:
+    from pyspark.sql import functions as F
+
+    inside, xid = F.lit(False), F.col("xid").cast("decimal(20,0)")
+    for part in parts:
         mine = (xid >= F.lit(part.start)) & (xid < F.lit(part.until))
         if part.created_until is not None:
             mine &= F.col("created_at") < F.lit(part.created_until).cast("timestamp")
         inside |= mine
-    kept = frame_of(spark, storage, list(table.files.values()), schema.union(table.schemas, EVENTS), EVENTS)
-    hashes = F.expr(ROW_HASHES[EVENTS]).alias("hash")
-    lost = live.where(inside).select("id", hashes).join(kept.select("id", hashes), ["id", "hash"], "left_anti").count()
-    return [f"The lake has not {lost:,} lines of the event log as the database has them."] if lost else []
+    return inside

@@ -31,7 +31,7 @@ class Fingerprint:
     xor: int = 0
     min_id: int | None = None
     max_id: int | None = None
-    min_created_at: str | None = None  # as people write it: they read manifests
+    min_created_at: str | None = None  # as people write it: they read properties
     max_created_at: str | None = None
     attempts: int = 0
     attempts_sum: int = 0
@@ -110,7 +110,7 @@ headers:number metadata:number last_error:text state:bytes redrive_of:number rep
 _TRY = """attempt:number outcome:text leased_at:time ended_at:time worker:text error:text status_code:number
 duration_ms:micros"""
 _EVENT = """id:number event_type:text entity_type:text entity_id:text old_value:number new_value:number metadata:number
-created_at:time xid:number"""
+created_at:time xid:number actor:text via:text"""
 
 _TEXTS = {
     "number": "cast({0} as string)",  # whatever writes itself in one way only
@@ -132,10 +132,15 @@ def _hash(columns: str, before: str, path: str = "") -> str:
 
 
 ROW_HASHES = {MESSAGES: _hash(_ROW, ""), EVENTS: _hash(_EVENT, "")}
+#: As menzil 0.1 did it, before the event log said who and by which way.
+LEAN_EVENTS = _hash(_EVENT.removesuffix(" actor:text via:text"), "")
 TRIES = {
     MESSAGES: f"transform(attempts, t -> {_hash(_TRY, 'cast(id as string)', 't.')})",
     EVENTS: "cast(array() as array<bigint>)",
 }
+
+# Of UTC, whatever the time zone of the session is.
+MONTH = "date_format(to_utc_timestamp(created_at, current_timezone()), 'yyyy-MM')"
 
 _AGGREGATES = (
     "count(*) as rows",
@@ -151,28 +156,33 @@ _AGGREGATES = (
 )
 
 
-def of_files(frame: DataFrame, depth: int, table: str = MESSAGES) -> dict[str, Fingerprint]:
-    """The fingerprint of each file behind a frame, by the last `depth` parts of its path. Reads all of them.
+def of_frame(frame: DataFrame, table: str = MESSAGES, row_hash: str | None = None) -> Fingerprint:
+    """The fingerprint of rows. Reads all of them; one line comes to the driver."""
+    return next(iter(_found(frame, table, "''", row_hash).values()), Fingerprint())
 
-    One line per file comes to the driver, however many rows there are.
-    """
+
+def by_month(frame: DataFrame, table: str = MESSAGES) -> dict[str, Fingerprint]:
+    """The same of each month (UTC)."""
+    return _found(frame, table, MONTH)
+
+
+def _found(frame: DataFrame, table: str, label: str, row_hash: str | None = None) -> dict[str, Fingerprint]:
     from pyspark.sql import functions as F
 
     hashed = frame.select(
         "id",
         "created_at",
-        "_metadata.file_path",
-        F.expr(ROW_HASHES[table]).alias("hash"),
+        F.expr(label).alias("label"),
+        F.expr(row_hash or ROW_HASHES[table]).alias("hash"),
         F.expr(TRIES[table]).alias("tries"),
     )
-    found = hashed.groupBy("file_path").agg(*[F.expr(text) for text in _AGGREGATES]).collect()
     fingerprints = {}
-    for row in found:
+    for row in hashed.groupBy("label").agg(*[F.expr(text) for text in _AGGREGATES]).collect():
         values = row.asDict()
-        path = "/".join(values.pop("file_path").split("/")[-depth:])
+        label = values.pop("label")
         numbers = {name: int(values[name]) for name in ("sum", "xor", "attempts", "attempts_sum", "attempts_xor")}
         times = {
             name: _time(_EPOCH + timedelta(microseconds=values[name])) for name in ("min_created_at", "max_created_at")
         }
-        fingerprints[path] = Fingerprint(**(values | numbers | times))
+        fingerprints[label] = Fingerprint(**(values | numbers | times))
     return fingerprints

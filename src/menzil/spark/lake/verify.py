@@ -1,24 +1,29 @@
-"""Does a lake hold what its manifests say, and what the database has?"""
+"""Does a lake hold what was exported, and what the database has?"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from menzil.spark.lake import schema
 from menzil.spark.lake.compare import archive_problems, event_problems
-from menzil.spark.lake.fingerprint import Fingerprint, of_files
-from menzil.spark.lake.load import load
-from menzil.spark.lake.manifest import File
-from menzil.spark.lake.read import frame_of
+from menzil.spark.lake.fingerprint import Fingerprint, by_month
+from menzil.spark.lake.memory import total
+from menzil.spark.lake.place import file_system, inside, shown
+from menzil.spark.lake.read import columns_of, data_files, frame_of, month_of
 from menzil.spark.lake.schema import EVENTS, MESSAGES
-from menzil.spark.lake.state import Table
-from menzil.spark.lake.storage import LocalStorage, Storage, open_storage
+from menzil.spark.lake.table import Lake, open_lake
+from menzil.spark.lake.write import difference
+from menzil.spark.parquet.read import damage
 
 if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile
     from pyspark.sql import SparkSession
+
+#: Files whose footers are read at the same time.
+READERS = 8
 
 
 @dataclass(frozen=True)
@@ -35,81 +40,82 @@ class VerifyReport:
         return not self.problems
 
 
-def verify(lake: str | os.PathLike[str], dsn: str | None = None, *, spark: SparkSession | None = None) -> VerifyReport:
-    """Compare files with manifests: that they are there, their sizes and numbers of rows; with Spark, every value.
+def verify(
+    lake: str | os.PathLike[str],
+    dsn: str | None = None,
+    *,
+    spark: SparkSession | None = None,
+    catalog: str | None = None,
+) -> VerifyReport:
+    """Compare files with what the table says of them: that they are there, sizes, rows; with Spark, every value.
 
     With a dsn, months and lines of the event log that are still in the database are compared with it too.
     """
-    storage = open_storage(lake, spark)
-    state = load(storage, checkpoints=False)
-    problems = [] if load(storage).encode() == state.encode() else ["A checkpoint says other than the manifests."]
-    for name, table in state.tables.items():
-        files = list(table.files.values())
-        problems += file_problems(storage, files)
-        problems += _sums(table, name)
+    found = open_lake(lake, dsn, catalog=catalog, spark=spark)
+    problems: list[str] = []
+    files = {name: data_files(found, name) for name in (MESSAGES, EVENTS)}
+    for name, those in files.items():
+        problems += file_problems(found, those)
+        problems += _counts(found, name, those)
     if spark is not None and not problems:
-        for name, table in state.tables.items():
-            problems += content_problems(spark, storage, table, list(table.files.values()), name)
+        for name, those in files.items():
+            problems += content_problems(spark, found, name, those)
     if dsn is not None:
-        problems += archive_problems(state.messages, dsn)
-        if spark is not None and not problems:
-            problems += event_problems(spark, storage, state.events, dsn)
-    rows = sum(file.fingerprint.rows for file in state.messages.files.values())
-    return VerifyReport(sum(len(table.files) for table in state.tables.values()), rows, tuple(problems))
+        problems += archive_problems(found.memory(MESSAGES), dsn)
+        if spark is not None and not problems and found.memory(EVENTS).labels:
+            problems += event_problems(spark, found, dsn)
+    rows = sum(file.record_count for file in files[MESSAGES])
+    return VerifyReport(sum(len(those) for those in files.values()), rows, tuple(problems))
 
 
-def file_problems(storage: Storage, files: Sequence[File]) -> list[str]:
-    """Missing, of another size, or not Parquet with that many rows. The last only where no JVM is needed to see it."""
-    problems = []
-    for file in files:
-        size = storage.size(file.path)
-        if size is None:
-            problems.append(f"{file.path} is missing.")
-        elif size != file.size:
-            problems.append(f"{file.path} has {size:,} bytes, not {file.size:,}.")
-        elif isinstance(storage, LocalStorage):
-            rows = _rows(f"{storage.root}/{file.path}")
-            if rows != file.fingerprint.rows:
-                problems.append(f"{file.path} has {rows} rows, not {file.fingerprint.rows}.")
-    return problems
+def file_problems(lake: Lake, files: Sequence[DataFile], *, whole: bool = False) -> list[str]:
+    """Missing, of another size, or not Parquet with that many rows; with `whole`, pages that are not as written."""
+    system = file_system(lake.root, lake.options)
+
+    def look(file: DataFile) -> str | None:
+        return damage(system, inside(file.file_path), file.file_size_in_bytes, file.record_count, whole=whole)
+
+    with ThreadPoolExecutor(READERS) as pool:
+        told = list(pool.map(look, files))
+    return [f"{shown(file.file_path)} {said}" for file, said in zip(files, told, strict=True) if said is not None]
 
 
-def _rows(path: str) -> int | None:
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        return int(pyarrow.parquet.read_metadata(path).num_rows)
-    except (pyarrow.ArrowException, OSError):
-        return None
-
-
-def content_problems(
-    spark: SparkSession, storage: Storage, table: Table, files: Sequence[File], name: str = MESSAGES
-) -> list[str]:
-    """Files whose rows are not those that were published. Reads all of them."""
+def content_problems(spark: SparkSession, lake: Lake, name: str, files: Sequence[DataFile]) -> list[str]:
+    """Months whose rows are not those that were exported, or the files in which they are damaged. Reads all of them."""
     if not files:
         return []
-    depth = 5 if name == MESSAGES else 4
+    memory = lake.memory(name)
     try:
-        found = of_files(frame_of(spark, storage, files, schema.union(table.schemas, name), name), depth, name)
+        frame = frame_of(spark, lake, [file.file_path for file in files], columns_of(lake, name))
+        found = by_month(frame, name)
     except Exception as error:
         from menzil.spark.session import explain
 
-        return [f"The files cannot be read: {explain(error).message}"]
-    wrong = [file.path for file in files if found.get(file.path, Fingerprint()) != file.fingerprint]
-    return [f"{path} holds other rows than were published." for path in wrong]
-
-
-def _sums(table: Table, name: str) -> list[str]:
-    """Compactions move rows between files; together they hold what was exported."""
+        return file_problems(lake, files, whole=True) or [f"The files cannot be read: {explain(error).message}"]
     if name == EVENTS:
-        exported = Fingerprint.total(each.fingerprint for each in table.slices)
-        whole = Fingerprint.total(file.fingerprint for file in table.files.values())
-        return [] if whole == exported else ["The files of the event log do not add up to what was exported."]
-    problems = []
-    for month in sorted({each.month for each in table.slices}):
-        exported = Fingerprint.total(each.fingerprint for each in table.slices_of(month))
-        if Fingerprint.total(file.fingerprint for file in table.of_month(month)) != exported:
-            problems.append(f"The files of {month} do not add up to what was exported.")
+        found = {EVENTS: Fingerprint.total(found.values())}
+    wrong = []
+    for label in sorted({*found, *({month_of(file) for file in files} if name == MESSAGES else {EVENTS})}):
+        expected, seen = total(memory.slices(label)), found.get(label, Fingerprint())
+        if seen != expected:
+            mine = [file for file in files if name == EVENTS or month_of(file) == label]
+            what = "the event log" if name == EVENTS else label
+            wrong += file_problems(lake, mine, whole=True) or [
+                f"The files of {what} hold other rows than were exported: {difference(expected, seen)}."
+            ]
+    return wrong
+
+
+def _counts(lake: Lake, name: str, files: Sequence[DataFile]) -> list[str]:
+    """Compactions move rows between files; together they hold what was exported."""
+    memory, problems = lake.memory(name), []
+    counted: dict[str, int] = dict.fromkeys(memory.labels, 0)
+    for file in files:
+        label = EVENTS if name == EVENTS else month_of(file)
+        counted[label] = counted.get(label, 0) + file.record_count
+    for label, rows in sorted(counted.items()):
+        expected = total(memory.slices(label)).rows
+        if rows != expected:
+            what = "the event log" if name == EVENTS else label
+            problems.append(f"The files of {what} hold {rows:,} rows, and {expected:,} were exported.")
     return problems

@@ -1,59 +1,65 @@
-"""Write rows to the place of work, read the files back, and prepare the step that publishes them."""
+"""Rows become files of a table, which are read back before they count. Driver; tasks do the work."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from menzil.spark.lake import layout
+from menzil.spark.lake import commit
 from menzil.spark.lake.errors import LakeDamagedError
-from menzil.spark.lake.fingerprint import Fingerprint, of_files
-from menzil.spark.lake.manifest import File, Manifest
-from menzil.spark.lake.publish import prepare
-from menzil.spark.lake.schema import EVENTS, MESSAGES
-from menzil.spark.lake.storage import Storage
+from menzil.spark.lake.fingerprint import MONTH, Fingerprint, of_frame
+from menzil.spark.lake.place import file_system, inside
+from menzil.spark.lake.read import frame_of
+from menzil.spark.lake.schema import BOUNDED, EVENTS, spark_columns
+from menzil.spark.parquet import write as parquet
+from menzil.spark.parquet.write import KEY, Written
 
 if TYPE_CHECKING:
+    from pyiceberg.table import Transaction
     from pyspark.sql import DataFrame, SparkSession
 
-#: Rows of a file, and bytes of a row group before compression: what one task keeps in memory.
-ROWS = 1_000_000
-ROW_GROUP = 32 << 20
+    from menzil.spark.lake.table import Lake
 
-_WRITING = {
-    # Times as the 64-bit microseconds that every reader knows; Spark's own default is a type of its own.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Without it a rebalance only shuffles, and every partition writes a file for every endpoint.
-    "spark.sql.adaptive.enabled": "true",
-}
-
-#: By what the files of a step lie in directories: messages of one month, lines of the event log of all.
-_BY = {MESSAGES: "endpoint", EVENTS: "label"}
+# Without it a rebalance only shuffles, and every partition writes a file for every channel.
+_WRITING = {"spark.sql.adaptive.enabled": "true"}
 
 
-def write(storage: Storage, frame: DataFrame, place: str, table: str = MESSAGES) -> None:
-    """Spark writes the rows below `place`, a directory per endpoint. Rows of one endpoint lie together and in order.
+def write(
+    lake: Lake, name: str, tx: Transaction, frame: DataFrame, month: str | None, channels: Sequence[str] = ()
+) -> list[Written]:
+    """Tasks write the rows to the final place. The rows of a part of the table lie together and in order.
 
-    The rebalance gathers the rows of an endpoint and splits what gets too large, so that neither a thousand small
-    endpoints nor one large one makes a bad set of files.
+    The rebalance gathers the rows of a channel and splits what gets too large, so that neither a thousand small
+    channels nor one large one makes a bad set of files. `channels` are all that may come, where their hash parts files.
     """
-    by = _BY[table]
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+    shape = schema_to_pyarrow(commit.schema_of(tx))
+    keyed = _keyed(frame, name, month, channels if commit.is_bucketed(tx) else None)
+    place = f"{lake.root}/{name}/data/{month or EVENTS}"
+    task = parquet.task(file_system(lake.root, lake.options), inside(place), shape, BOUNDED[name])
     with _set(frame.sparkSession, _WRITING):
-        (
-            frame.hint("rebalance", by)
-            .sortWithinPartitions(by, "created_at", "id")
-            .write.partitionBy(by)
-            .option("compression", "zstd")
-            .option("parquet.block.size", ROW_GROUP)
-            .option("maxRecordsPerFile", ROWS)
-            .parquet(f"{storage.root}/{place}/rows")
-        )
+        ordered = keyed.hint("rebalance", KEY).sortWithinPartitions(KEY, "created_at", "id")
+        return parquet.lines(bytes(row.line) for row in ordered.mapInArrow(task, "line binary").collect())
+
+
+def _keyed(frame: DataFrame, name: str, month: str | None, hashed: Sequence[str] | None) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    label = F.lit(month) if month is not None else F.expr(MONTH)
+    if name == EVENTS:
+        return frame.withColumn(KEY, label)
+    if hashed is None:
+        return frame.withColumn(KEY, F.concat_ws("/", label, "channel"))
+    parts = frame.sparkSession.createDataFrame(
+        [(channel, str(commit.bucket(channel))) for channel in hashed], "channel string, part string"
+    )
+    return frame.join(F.broadcast(parts), "channel").withColumn(KEY, F.concat_ws("/", label, "part")).drop("part")
 
 
 @contextmanager
-def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Settings of a session that is not ours alone, for the time of one write."""
     before = {name: str(spark.conf.get(name)) for name in settings}
     for name, value in settings.items():
@@ -65,41 +71,27 @@ def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
             spark.conf.set(name, value)
 
 
-def examine(
-    spark: SparkSession, storage: Storage, place: str, month: str | None, columns: dict[str, str], table: str
-) -> tuple[list[str], list[File]]:
-    """Read back what lies there: the paths as written, and the files as they will be published."""
-    written = [found for found in storage.list(f"{place}/rows") if found.path.endswith(".parquet")]
-    if not written:
-        return [], []
-    rows = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-    fingerprints = of_files(spark.read.schema(rows).parquet(f"{storage.root}/{place}/rows"), 2, table)
-    sources, files = [], []
-    for number, found in enumerate(written):
-        directory, name = found.path.split("/")[-2:]
-        value = directory.removeprefix(f"{_BY[table]}=")
-        label, endpoint = (month or "", value) if table == MESSAGES else (value, None)
-        path = f"{layout.partition(label, endpoint)}/{layout.file_name(place, label, number)}"
-        sources.append(found.path)
-        files.append(File(path, label, endpoint, found.size, fingerprints.get(f"{directory}/{name}", Fingerprint())))
-    return sources, files
-
-
-def ready(spark: SparkSession, storage: Storage, place: str, step: Manifest, expected: Fingerprint) -> list[File]:
-    """Verify what was written against what it must be, and leave the note: the step with these files.
-
-    Nothing is prepared that differs.
-    """
-    sources, files = examine(spark, storage, place, step.month, step.columns, step.table)
-    found = Fingerprint.total(file.fingerprint for file in files)
+def prove(
+    spark: SparkSession, lake: Lake, name: str, tx: Transaction, written: Sequence[Written], expected: Fingerprint,
+    label: str,
+) -> None:  # fmt: skip
+    """Read back what was written and compare it with what it must be. What differs is removed, and nothing counts."""
+    paths = [commit.spelled(lake.root, file.path) for file in written]
+    columns = spark_columns(commit.schema_of(tx))
+    found = of_frame(frame_of(spark, lake, paths, columns), name) if paths else Fingerprint()
     if found != expected:
-        storage.remove(place)
+        remove(lake, written)
         raise LakeDamagedError(
-            f"The files written for {step.step[2]} do not hold what they should: {difference(expected, found)}.",
-            hint="nothing was published or dropped; run it again, and if it stays so, look for a failing disk",
+            f"The files written for {label} do not hold what they should: {difference(expected, found)}.",
+            hint="nothing was committed or dropped; run it again, and if it stays so, look for a failing disk",
         )
-    prepare(storage, place, replace(step, files=tuple(files)), sources)
-    return files
+
+
+def remove(lake: Lake, written: Sequence[Written]) -> None:
+    """Files that no snapshot names, and that will never count. Whoever is killed before leaves them to the sweep."""
+    files = file_system(lake.root, lake.options)
+    for file in written:
+        files.delete_file(file.path)
 
 
 def difference(expected: Fingerprint, found: Fingerprint) -> str:

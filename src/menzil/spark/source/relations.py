@@ -184,7 +184,7 @@ RELATIONS = {
         _relation(
             "event_log",
             """id bigint, event_type text, entity_type text, entity_id text, old_value jsonb, new_value jsonb,
-            metadata jsonb, created_at timestamptz, xid xid8""",
+            metadata jsonb, created_at timestamptz, xid xid8, actor text, via text""",
             key="id",
         ),
         _relation(

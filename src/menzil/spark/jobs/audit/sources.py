@@ -42,13 +42,13 @@ def messages_of(spark: SparkSession, lake: str | None, dsn: str | None) -> DataF
     if lake is None:
         assert ended is not None
         return ended
-    kept = read_lake(spark, lake).select(*COLUMNS, _lean("attempts"))
+    kept = read_lake(spark, lake, dsn).select(*COLUMNS, _lean("attempts"))
     return kept if ended is None else kept.unionByName(ended.join(kept.select(*_SAME), [*_SAME], "left_anti"))
 
 
 def events_of(spark: SparkSession, lake: str | None, dsn: str | None) -> DataFrame | None:
     """The event log; None when a lake alone has none yet. With both, the lake keeps what the database cleaned up."""
-    kept = None if lake is None else lake_events(spark, lake)
+    kept = None if lake is None else lake_events(spark, lake, dsn)
     told = None if kept is None else kept.select(*EVENT)
     if dsn is None:
         return told

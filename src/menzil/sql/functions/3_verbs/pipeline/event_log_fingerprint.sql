@@ -17,7 +17,8 @@ begin
       from menzil.event e
       cross join lateral (select menzil._hash64(concat_ws(chr(31),
           e.id, '=' || e.event_type, '=' || e.entity_type, coalesce('=' || e.entity_id, chr(30)), coalesce(e.old_value::text, chr(30)),
-          coalesce(e.new_value::text, chr(30)), coalesce(e.metadata::text, chr(30)), menzil._canon(e.created_at), e.xid)) as hash offset 0) h   -- each hash is computed once
+          coalesce(e.new_value::text, chr(30)), coalesce(e.metadata::text, chr(30)), menzil._canon(e.created_at), e.xid,
+          coalesce('=' || e.actor, chr(30)), coalesce('=' || e.via, chr(30)))) as hash offset 0) h   -- each hash is computed once
      where e.xid >= v_from and e.xid < v_until
        and e.created_at >= coalesce(p_created_from, '-infinity') and e.created_at < coalesce(p_created_until, 'infinity');
 end $$;

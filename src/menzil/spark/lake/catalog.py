@@ -1,0 +1,131 @@
+"""The catalog of the lake: which metadata file of an Iceberg table counts. By default in the queue's database.
+
+The pointer of a table is then a row beside the archive, so one transaction can hold the pointer still and drop a month.
+Other catalogs (REST, Glue, Hive) are those that a `.pyiceberg.yaml` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from menzil.model.errors import MenzilError, UsageError, unreachable
+from menzil.ops.connecting import connect, options
+
+try:
+    from pyiceberg.catalog import Catalog, load_catalog
+    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.utils.config import Config
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import NullPool
+except ImportError as error:
+    raise MenzilError("pyiceberg is not installed.", hint="run `pip install 'menzil[lake]'`") from error
+
+#: Name of the default catalog, and of the namespace of menzil's tables in every catalog.
+NAME = NAMESPACE = "menzil"
+MESSAGES, EVENTS = "messages", "events"
+SCHEMA = "menzil_lake"
+
+_NO_TABLES = f"run `menzil migrate`; a dump must hold the schema {SCHEMA}, too"
+#: What a `.pyiceberg.yaml` must not say of the default catalog, which is in the queue's database.
+_OF_CATALOG = ("type", "uri", "py-catalog-impl", "credential", "token", "warehouse")
+
+
+class QueueCatalog(SqlCatalog):
+    """The catalog in the queue's database. Its properties hold no connection string, and it never makes tables."""
+
+    def __init__(self, dsn: str, properties: Mapping[str, str]) -> None:
+        self._dsn = dsn
+        fixed = {"uri": "postgresql+psycopg://", "init_catalog_tables": "false"}
+        super().__init__(NAME, **(dict(properties) | fixed))
+
+    def _init_catalog(self) -> None:
+        """Instead of pyiceberg's: `menzil migrate` has made the tables, in a schema that is on no search path."""
+        given = options(self._dsn, prepare=False) | {"autocommit": False}
+        engine = create_engine(
+            self.properties["uri"],
+            creator=lambda: connect(self._dsn, given),
+            isolation_level="READ COMMITTED",
+            use_native_hstore=False,
+            # A connection serves one call: an export takes hours, in which a server or a pooler may close an idle one.
+            poolclass=NullPool,
+        )
+        self.engine = engine.execution_options(schema_translate_map={None: SCHEMA})
+        self._schema_version = "v1"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("a catalog stays with the driver: it knows how to reach the database")
+
+
+def open_catalog(dsn: str, name: str | None = None) -> Catalog:
+    """The catalog in this database, or the one of that name in `.pyiceberg.yaml`."""
+    if name is not None:
+        return _named(name)
+    given = _configured(NAME) or {}
+    said = [key for key in given if key in _OF_CATALOG]
+    if said:
+        sentence = f"The catalog {NAME} is in the queue's database, but .pyiceberg.yaml gives it {', '.join(said)}."
+        raise UsageError(sentence, hint="give that catalog another name, and name it with --catalog")
+    _demand_tables(dsn)
+    return QueueCatalog(dsn, {key: str(value) for key, value in given.items()})
+
+
+def location(lake: str, table: str) -> str:
+    """Where a table of a lake lies, always as a URI: two spellings of one place would not compare equal."""
+    return f"{place(lake)}/{table}"
+
+
+def place(lake: str) -> str:
+    """A lake as a URI. A path without a scheme is one of this machine."""
+    if lake.startswith("file:") and not lake.startswith("file:///"):
+        raise UsageError(f"{lake} is not a path of this machine.", hint="write file:/// and the path, or the path")
+    if "://" not in lake:
+        lake = f"file://{Path(lake).expanduser().resolve()}"
+    odd = sorted(set(lake) & set("?#%"))
+    if odd:
+        raise UsageError(
+            f"The path of a lake cannot hold {' or '.join(odd)}.", hint="readers take it for part of a URL"
+        )
+    return lake.rstrip("/")
+
+
+def _configured(name: str) -> Mapping[str, Any] | None:
+    try:
+        return Config().get_catalog_config(name)
+    except ValueError as error:
+        raise UsageError(f"The configuration of pyiceberg is not valid: {error}.") from None
+
+
+def _named(name: str) -> Catalog:
+    if _configured(name) is None:
+        known = ", ".join(sorted(Config().get_known_catalogs())) or "none"
+        hint = f"it names: {known}. pyiceberg looks for the file in PYICEBERG_HOME, your home and the current directory"
+        raise UsageError(f"There is no catalog {name} in .pyiceberg.yaml.", hint=hint)
+    try:
+        return load_catalog(name)
+    except (ValueError, ImportError) as error:
+        # The sentence of pyiceberg may repeat the properties, and a property may be a password.
+        raise UsageError(f"The catalog {name} of .pyiceberg.yaml cannot be opened.", hint=_plain(error)) from None
+
+
+def _plain(error: Exception) -> str:
+    return (
+        str(error) if isinstance(error, ImportError) else "look at its type, uri and the extras of pyiceberg it needs"
+    )
+
+
+def _demand_tables(dsn: str) -> None:
+    """Say in one sentence what pyiceberg would say in forty lines: no tables, or no right to read them."""
+    with connect(dsn, options(dsn, prepare=False)) as conn:
+        try:
+            conn.execute(f"select 1 from {SCHEMA}.iceberg_tables limit 0")
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+            raise MenzilError("This database has no catalog of a lake.", hint=_NO_TABLES) from error
+        except psycopg.errors.InsufficientPrivilege as error:
+            sentence = f"The role {conn.info.user} may not read the catalog of the lake."
+            raise MenzilError(sentence, hint="grant it menzil_pipeline, or menzil_monitor to read only") from error
+        except psycopg.OperationalError as error:
+            raise unreachable(error) from error

@@ -1,0 +1,183 @@
+"""A lake: its two Iceberg tables, found through the catalog or, without a database, by the hints that lie there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.table import StaticTable, Table
+
+from menzil.model.errors import UsageError
+from menzil.spark.lake import schema
+from menzil.spark.lake.catalog import NAMESPACE, open_catalog
+from menzil.spark.lake.errors import LakeBusyError, LakeError, LakeForeignError
+from menzil.spark.lake.hint import hinted, write_hint
+from menzil.spark.lake.memory import Memory
+from menzil.spark.lake.place import DURABLE, address, local, storage_options
+from menzil.spark.lake.schema import EVENTS, MESSAGES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass
+class Lake:
+    """One lake. Tables are those of the moment when they were loaded; without a catalog they can only be read."""
+
+    root: str
+    options: dict[str, str]
+    catalog: Catalog | None = None
+    namespace: str = NAMESPACE
+    tables: dict[str, Table] = field(default_factory=dict)
+
+    def table(self, name: str) -> Table | None:
+        """A table; None when no export has made it yet."""
+        return self.tables.get(name)
+
+    def memory(self, name: str) -> Memory:
+        """What it remembers."""
+        found = self.table(name)
+        return Memory({} if found is None else found.properties)
+
+    def identifier(self, name: str) -> tuple[str, str]:
+        """Its name in the catalog."""
+        return (self.namespace, name)
+
+    def refresh(self, name: str) -> Table | None:
+        """Load it again, through the catalog."""
+        if self.catalog is None:
+            return self.table(name)
+        try:
+            self.tables[name] = self.catalog.load_table(self.identifier(name))
+        except NoSuchTableError:
+            self.tables.pop(name, None)
+        found = self.table(name)
+        if found is not None and found.location().rstrip("/") != f"{self.root}/{name}":
+            raise LakeBusyError(f"Another lake was made at the same moment: {found.location()}.")
+        return found
+
+    def make(self, name: str) -> Table:
+        """The table, made when it is not there."""
+        found = self.refresh(name)
+        if found is not None:
+            return found
+        assert self.catalog is not None
+        shape = schema.iceberg(name)
+        self.catalog.create_namespace_if_not_exists(self.namespace)
+        try:
+            made = self.catalog.create_table(
+                self.identifier(name),
+                shape,
+                location=f"{self.root}/{name}",
+                partition_spec=schema.spec(name, shape),
+                sort_order=schema.order(shape),
+                properties=schema.properties(name),
+            )
+        except TableAlreadyExistsError:  # somebody else made it meanwhile
+            return self.make(name)
+        write_hint(made)
+        self.tables[name] = made
+        return made
+
+
+def open_lake(
+    lake: str | os.PathLike[str],
+    dsn: str | None = None,
+    *,
+    catalog: str | None = None,
+    spark: SparkSession | None = None,
+) -> Lake:
+    """A lake to read: by the catalog of this database when it knows the lake, else by the hints. Driver."""
+    root = address(lake, spark)
+    if dsn is not None or catalog is not None:
+        found = through(root, open_catalog(dsn or "", catalog))
+        if found.tables:
+            return found
+    return _alone(root)
+
+
+def open_for_writing(
+    lake: str | os.PathLike[str], dsn: str, *, catalog: str | None = None, spark: SparkSession | None = None
+) -> tuple[Lake, bool]:
+    """A lake that can be committed to, and whether it is new to the catalog although it is there. Driver.
+
+    A hint that is ahead of the catalog tells that the database was set back to an earlier time, or that another one
+    exports to the same lake: then nothing is written.
+    """
+    root = address(lake, spark)
+    known = _alone(root)  # before the catalog is asked, so that the catalog is never behind
+    found = through(root, open_catalog(dsn, catalog))
+    if known.tables and not found.tables:
+        found.tables = known.tables
+        return found, True
+    for name, ahead in known.tables.items():
+        table = found.table(name)
+        if table is None or ahead.metadata.last_updated_ms > table.metadata.last_updated_ms:
+            raise LakeForeignError(
+                f"The lake is newer than the catalog of this database says: {ahead.metadata_location}.",
+                hint="the database was set back in time, or another one exports to this lake: export to a new lake",
+            )
+        if ahead.metadata_location != table.metadata_location:
+            write_hint(table)  # somebody was killed before it could
+    return found, False
+
+
+def through(root: str, catalog: Catalog) -> Lake:
+    """The lake at this address as a catalog knows it; without tables when it does not."""
+    catalog.properties.update(DURABLE)
+    lake = Lake(root, storage_options(catalog.properties), catalog)
+    for namespace in (NAMESPACE, f"{NAMESPACE}_{hashlib.md5(root.encode(), usedforsecurity=False).hexdigest()[:12]}"):
+        lake.namespace = namespace
+        try:
+            found = catalog.load_table((namespace, MESSAGES))
+        except NoSuchTableError:
+            break
+        except (FileNotFoundError, OSError):
+            continue  # of another lake, which is gone
+        if found.location().rstrip("/") == f"{root}/{MESSAGES}":
+            lake.tables[MESSAGES] = found
+            lake.refresh(EVENTS)
+            break
+    return lake
+
+
+def _alone(root: str) -> Lake:
+    from pyiceberg.utils.config import Config
+
+    options = storage_options(dict(Config().get_catalog_config(NAMESPACE) or {}))
+    lake = Lake(root, options)
+    for name in (MESSAGES, EVENTS):
+        metadata = hinted(f"{root}/{name}", options)
+        if metadata is not None:
+            lake.tables[name] = StaticTable.from_metadata(metadata, options)
+    if not lake.tables and _is_old(root):
+        raise LakeError(
+            f"{root} is a lake of menzil 0.1, with manifests of its own.", hint=f"run `menzil lake adopt {root}` once"
+        )
+    return lake
+
+
+def _is_old(root: str) -> bool:
+    path = local(root)
+    return path is not None and Path(path, "_manifest").is_dir()
+
+
+def register(lake: Lake) -> None:
+    """Give the catalog the pointers of a lake that is there. Whoever calls has made sure that it is this database's."""
+    assert lake.catalog is not None
+    lake.catalog.create_namespace_if_not_exists(lake.namespace)
+    for name, table in list(lake.tables.items()):
+        lake.tables[name] = lake.catalog.register_table(lake.identifier(name), table.metadata_location)
+
+
+def demand(lake: Lake, name: str = MESSAGES) -> Table:
+    """The table of a lake that must be there."""
+    found = lake.table(name)
+    if found is None:
+        raise UsageError(f"There is no lake in {lake.root}.", hint="`menzil pipeline export` makes one")
+    return found

@@ -1,0 +1,1 @@
+"""Parquet files in tasks, with pyarrow alone: what executors need to write and read a lake."""

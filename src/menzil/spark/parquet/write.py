@@ -1,0 +1,139 @@
+"""Files of the lake, written by tasks with pyarrow: real field ids, object stores without a jar, no rename.
+
+A task writes straight to the final place, under names that no other attempt uses, and returns a line per file with its
+footer. A file that no snapshot names does not exist; only what the successful attempts returned is committed.
+"""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+#: Rows of a file; rows, and bytes before compression, of a row group: what one task keeps in memory.
+ROWS = 1_000_000
+GROUP_ROWS, GROUP_BYTES = 50_000, 32 << 20
+
+#: The column that says to which part of the table a row belongs. It is not written.
+KEY = "_key"
+
+LINE = pa.schema([("line", pa.binary())])
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file: which part of the table, where, how large, and its footer."""
+
+    key: str
+    path: str
+    size: int
+    rows: int
+    footer: Any
+
+
+def lines(found: Iterable[bytes]) -> list[Written]:
+    """What tasks returned."""
+    return [pickle.loads(line) for line in found]
+
+
+def task(files: FileSystem, place: str, shape: pa.Schema, bounded: tuple[str, ...]) -> Callable[[Any], Iterator[Any]]:
+    """For mapInArrow: write batches, in which the rows of a key lie together, below `place`."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        writer = Writer(files, place, shape, bounded)
+        for batch in batches:
+            for done in writer.take(pa.Table.from_batches([batch])):
+                yield _line(done)
+        for done in writer.end():
+            yield _line(done)
+
+    return run
+
+
+def _line(written: Written) -> pa.RecordBatch:
+    return pa.record_batch({"line": [pickle.dumps(written)]}, schema=LINE)
+
+
+class Writer:
+    """Writes tables of rows to files, one key at a time."""
+
+    def __init__(self, files: FileSystem, place: str, shape: pa.Schema, bounded: tuple[str, ...]) -> None:
+        self._files, self._place, self._shape, self._bounded = files, place, shape, list(bounded)
+        self._open: _Open | None = None
+
+    def take(self, rows: pa.Table) -> Iterator[Written]:
+        """Rows in order of their key. Yields the files that are done."""
+        at = 0
+        while at < len(rows):
+            keys = rows.column(KEY).slice(at)
+            key = keys[0].as_py()
+            other = pc.index(pc.not_equal(keys, key), True).as_py()
+            end = len(rows) if other < 0 else at + other
+            if self._open is not None and (self._open.key != key or self._open.rows >= ROWS):
+                yield from self.end()
+            if self._open is None:
+                path = f"{self._place}/{uuid.uuid4().hex}.parquet"
+                self._open = _Open(self._files, key, path, self._shape, self._bounded)
+            end = min(end, at + ROWS - self._open.rows)
+            self._open.add(rows.slice(at, end - at))
+            at = end
+
+    def end(self) -> Iterator[Written]:
+        """The file that is open, done."""
+        if self._open is not None:
+            done, self._open = self._open.close(), None
+            yield done
+
+
+class _Open:
+    def __init__(self, files: FileSystem, key: str, path: str, shape: pa.Schema, bounded: list[str]) -> None:
+        self.key, self.path, self.rows = key, path, 0
+        self._files, self._shape, self._footer = files, shape, []  # type: ignore[var-annotated]
+        self._waiting: list[pa.Table] = []
+        self._size = self._count = 0
+        if _is_local(files):
+            files.create_dir(path.rsplit("/", 1)[0], recursive=True)
+        self._stream = files.open_output_stream(path)
+        # Without the schema of Arrow, whose large types Spark does not read; page checksums tell a damaged file.
+        self._writer = pq.ParquetWriter(
+            self._stream, shape, compression="zstd", metadata_collector=self._footer, store_schema=False,
+            write_statistics=bounded, write_page_checksum=True, use_dictionary=True,
+        )  # fmt: skip
+
+    def add(self, rows: pa.Table) -> None:
+        self._waiting.append(rows)
+        self.rows += len(rows)
+        self._count += len(rows)
+        self._size += rows.nbytes
+        if self._count >= GROUP_ROWS or self._size >= GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            whole = pa.concat_tables(self._waiting).select(self._shape.names).cast(self._shape)
+            self._writer.write_table(whole, row_group_size=len(whole))
+            self._waiting, self._size, self._count = [], 0, 0
+
+    def close(self) -> Written:
+        self._flush()
+        self._writer.close()
+        self._stream.close()
+        if _is_local(self._files):
+            from menzil.spark.parquet.sync import sync
+
+            sync(self.path)
+        size = self._files.get_file_info(self.path).size
+        return Written(self.key, self.path, size, self.rows, self._footer[0])
+
+
+def _is_local(files: FileSystem) -> bool:
+    return bool(files.type_name == "local")
