@@ -59,7 +59,7 @@ def test_lake_that_cannot_be_read_leaves_the_rest_of_the_page(full: Full, tmp_pa
 
 def test_lake_page_tells_which_months_are_where(full: Full, tmp_path: Path) -> None:
     old = datetime(2020, 1, 15, tzinfo=UTC)
-    make_lake(tmp_path, "reports", [1, 2, 3], old)
+    make_lake(full.dsn, tmp_path, "reports", [1, 2, 3], old)
     with served(Console(full.dsn, local=Access.viewer("ada"), lake=str(tmp_path))) as browser:
         found = {one["month"]: one for one in browser.get("/lake.json").json["months"]}
         gone = found["2020-01"]

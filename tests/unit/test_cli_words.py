@@ -142,7 +142,7 @@ def test_the_reference_names_every_command_and_every_option() -> None:
         (typed, word)
         for typed, command in found.items()
         for parameter in command.params
-        if isinstance(parameter, click.Option)
+        if isinstance(parameter, click.Option) and not parameter.hidden
         for word in parameter.opts
         if word.startswith("--")
     }
