@@ -47,6 +47,19 @@ def test_a_changed_config_counts_from_the_next_message_on(crew: Crew, hook: Rece
         assert (len(hook.bodies), len(other.bodies)) == (1, 1)
 
 
+def test_an_address_that_was_just_allowed_is_delivered_to(crew: Crew, hook: Receiver) -> None:
+    """A refusal makes a dead letter, so it must not rest on settings that the worker read some seconds ago."""
+    crew.ask("select menzil.set_setting('http_allow_internal_urls', 'false')")
+    crew.start(app=None)
+    send(crew, "too early")
+    until(lambda: crew.ask("select count(*) from menzil.dlq") == 1, "the refusal")
+    crew.ask("select menzil.set_setting('http_allow_internal_urls', 'true')")
+    send(crew, "at once")
+    until(lambda: crew.completed("hook") == 1, "the delivery")
+    assert [json.loads(body) for body in hook.bodies] == ["at once"]
+    assert crew.ask("select count(*) from menzil.dlq") == 1
+
+
 def test_one_probe_goes_through_a_half_open_circuit_however_many_workers_there_are(crew: Crew, hook: Receiver) -> None:
     crew.ask("select menzil.set_setting('circuit_breaker_threshold', '1')")
     crew.conn.execute("update menzil.endpoints set retry_policy = '{\"base_delay_seconds\": 0.01}' where name = 'hook'")
