@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
+import psycopg
 import pytest
 from click.testing import CliRunner
 from playwright.sync_api import Browser as Chromium
@@ -38,7 +39,11 @@ pytestmark = IN_CHROMIUM
 @pytest.fixture(scope="module")
 def console(hostile: Hostile, tmp_path_factory: pytest.TempPathFactory) -> Console:
     lake = tmp_path_factory.mktemp("lake") / "<img zz src=x onerror=window.ran=1>"
-    make_lake(lake, TEXTS[0], [hostile.dead[0]], datetime.now(UTC))
+    number = hostile.dead[0]
+    with psycopg.connect(hostile.dsn) as conn:
+        row = conn.execute("select channel, created_at from menzil.archive where id = %s", (number,)).fetchone()
+    assert row is not None
+    make_lake(hostile.dsn, lake, row[0], [number], row[1].astimezone(UTC))
     return Console(
         hostile.dsn, local=Access.admin(TEXTS[0]), payloads="show", lake=str(lake), metrics_open=True,
         trace_url="https://traces.example/{trace_id}",
@@ -125,6 +130,20 @@ def test_every_page_and_twin_of_the_router_shows_attacks_as_texts(
 def test_place_in_a_lake_shows_attacks_as_texts(eyes: Watched, seat: Browser, hostile: Hostile) -> None:
     page = visit(eyes, seat, f"/messages/{hostile.dead[0]}")
     assert "<img zz src=x onerror=window.ran=1>" in page.inner_text("#lake")
+
+
+def test_catalog_answers_attacks_with_json(eyes: Watched, seat: Browser) -> None:
+    for number, attack in enumerate(TEXTS):
+        name = quote(attack, safe="")
+        path = ("", f"/{name}", f"/{name}/tables", f"/menzil/tables/{name}")[number % 4]
+        answer = seat.get(f"/iceberg/v1/namespaces{path}")
+        assert answer.status in (200, 404), path
+        assert answer.headers["Content-Type"] == "application/json", path
+        assert answer.headers["X-Content-Type-Options"] == "nosniff", path
+    for path in ("config", "namespaces", f"namespaces/{quote(TEXTS[0], safe='')}", "namespaces/menzil/tables"):
+        eyes.page.goto(at(seat, f"/iceberg/v1/{path}"))
+        assert eyes.page.evaluate("document.contentType") == "application/json", path
+        is_inert(eyes, path, BARE)
 
 
 def swept(eyes: Watched, seat: Browser, addresses: list[str]) -> list[int]:

@@ -162,7 +162,7 @@ def test_patterns_of_what_is_hidden_are_kept_tidy(queue: Queue) -> None:
     assert "*password*" in queue.call("setting", "redact")
 
 
-@pytest.mark.parametrize("value", ["$", "$card", "email, $", "$.", "a\x07b", "x" * 4001])
+@pytest.mark.parametrize("value", ["$card", "email, $.a[", "$.", "a\x07b", "x" * 4001])
 def test_a_pattern_that_hides_nothing_is_refused(queue: Queue, value: str) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue) as refused:
         queue.call("set_setting", "redact", value)

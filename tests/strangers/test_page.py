@@ -15,7 +15,7 @@ ONLY_ANSWER = {
     *("archive_between", "archive_fingerprint", "archive_layout", "archive_span", "event_log_fingerprint"),
     *("feed_between", "feed_lost"),
     *("cron_next", "cron_parse", "delivery_configs", "known_protocols", "schema_version", "schema_window"),
-    *("copy_notice", "setting", "worker_suspects", "pulse_of"),
+    *("copy_notice", "setting", "worker_suspects", "pulse_of", "schedule_slots"),
     *("enable_fast_mode", "validate_endpoint_config", "validate_event", "validate_retry_policy"),
 }
 # Held under another name.
@@ -24,6 +24,7 @@ THE_SAME_AS = {
     "message_next": "message_dequeue",
     "publish_batch": "publish",
     "redrive_message": "redrive_endpoint",
+    "redrive_take_back": "message_cancel",
     "schedule_resume": "schedule_pause",
     "schedule_drop": "schedule_pause",
     "send_batch_with_priority": "send_batch",

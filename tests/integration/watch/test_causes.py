@@ -165,4 +165,4 @@ def test_lake_tells_months_and_runs(seat: Seat, watched_db: str) -> None:
         conn.execute("select menzil.pipeline_run_begin('export', '/lake')")
     found = lake.lake(seat)
     assert [one["kind"] for one in found["runs"]] == ["export"]
-    assert found["months"][-1]["open"]
+    assert lake.months(seat)[-1]["open"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from uuid import uuid4
 
 import psycopg
@@ -146,4 +147,5 @@ def test_no_list_counts_the_whole_table(seat: Seat, mq: Menzil) -> None:
     mq.send("work", {})
     for line in ("", "channel:work", "key:k", "idem:i", "since:1h", "until:1h", "error:x", "status:processing"):
         search(seat, line)
-    assert not [text for text in seat.asked if "count(" in text]
+    # The rows of a window may be counted, because it has an end.
+    assert not [text for text in seat.asked if re.search(r"count\((?!\*\) as passed from w\b|\*\) from q\b)", text)]
