@@ -51,7 +51,7 @@ class Crew:
 
     @property
     def told_to_stop(self) -> bool:
-        """Whether somebody pressed Ctrl-C, or the machine stops."""
+        """Whether the user pressed Ctrl-C, or the machine stops."""
         return self._signals > 0
 
     def start(self, name: str, words: Sequence[str], listener: socket.socket | None = None) -> None:
@@ -76,7 +76,7 @@ class Crew:
         return None
 
     def wait_until(self, ready: Callable[[], bool], seconds: float) -> bool:
-        """Wait for this to be true; False when a child ended, somebody stopped us, or it took too long."""
+        """Wait for this to be true; False when a child ended, the user stopped us, or it took too long."""
         deadline = time.monotonic() + seconds
         while not self.told_to_stop and self.ended() is None and time.monotonic() < deadline:
             if ready():
@@ -85,7 +85,7 @@ class Crew:
         return False
 
     def watch(self) -> int:
-        """Wait until somebody stops us, which is exit code 0, or until a child ends, which stops all."""
+        """Wait until the user stops us, which is exit code 0, or until a child ends, which stops all."""
         while not self.told_to_stop:
             gone = self.ended()
             if gone is not None:

@@ -21,7 +21,7 @@ Authorize = Callable[[Request], "Access | Awaitable[Access | None] | None"]
 
 
 class LoginNeededError(Exception):
-    """Nobody is logged in, and somebody could be."""
+    """No user is logged in, and one could be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Visit:
 
 
 def local_access() -> Access:
-    """The access of a console without tokens on loopback: whoever reaches it is the user who started it."""
+    """The access of a console without tokens on loopback: a person who reaches it is the user who started it."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # a user without a name
@@ -43,7 +43,7 @@ def local_access() -> Access:
 
 
 class Door:
-    """One of three keepers: a list of tokens, a function of the application, or nobody but this machine."""
+    """One of three keepers: a list of tokens, a function of the application, or this machine alone."""
 
     def __init__(
         self, signer: Signer, *, tokens: Sequence[Token], authorize: Authorize | None, local: Access | None
@@ -60,7 +60,7 @@ class Door:
         return bool(self._tokens) and self._authorize is None
 
     async def enter(self, request: Request) -> Visit:
-        """Let somebody in, or raise LoginNeededError or RefusedRequestError."""
+        """Let a person in, or raise LoginNeededError or RefusedRequestError."""
         session = self.sessions.read(request)
         if self._authorize is not None:
             found = self._authorize(request)

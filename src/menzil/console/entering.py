@@ -18,7 +18,7 @@ from menzil.ops import looking
 
 
 class Entering:
-    """The routes that need nobody to be logged in."""
+    """The routes that work without a login."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk

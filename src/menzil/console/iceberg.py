@@ -137,7 +137,7 @@ class Iceberg:
 
 
 def read_metadata(pointer: str) -> bytes:
-    """A metadata file as it is. Whoever may move a pointer must not make this catalog read another kind of file."""
+    """A metadata file as it is. A role that may move a pointer must not make this catalog read another kind of file."""
     try:
         from pyiceberg.io import load_file_io
         from pyiceberg.utils.config import Config

@@ -35,6 +35,6 @@ class Shared:
         return future
 
     def forget(self) -> None:
-        """Let everything be asked anew: somebody has just changed something."""
+        """Let everything be asked anew: an operator has just changed something."""
         with self._lock:
             self._found.clear()

@@ -19,7 +19,7 @@ NEAR = timedelta(hours=6)
 #: The spark: a day by the half hour.
 SPAN, STEPS = timedelta(hours=24), 48
 
-#: Events that say what became of a message or a circuit, not what somebody changed.
+#: Events that say what became of a message or a circuit, not what an operator changed.
 RESULTS = ("circuit.", "redrive", "replay", "plan.", "message.", "channel.purged")
 
 

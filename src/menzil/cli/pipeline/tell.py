@@ -74,7 +74,7 @@ def conclude(
 
 
 def finished(shop: Workshop, kind: str, lake: str | None, job: Callable[[], Any], as_json: bool) -> dict[str, Any]:
-    """Do the job; its report as the `done` of a document, with a sentence for whoever reads along."""
+    """Do the job; its report as the `done` of a document, with a sentence for people who read along."""
     with recorded(shop, kind, lake) as run:
         report = job()
         run.rows, run.verdict = report.messages, "repeated" if report.repeated else "ok"

@@ -80,7 +80,7 @@ class Top(App[None]):
             await self.refresh_view()
 
     async def refresh_view(self) -> None:
-        """Ask for the picture of the view on top, and draw it unless somebody has gone on meanwhile."""
+        """Ask for the picture of the view on top, and draw it unless the user has gone on meanwhile."""
         if self._asking:
             return
         self._asking = True

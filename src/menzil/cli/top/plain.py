@@ -38,7 +38,7 @@ def once(link: Link, view: View) -> None:
 
 
 def frames(link: Link, view: View, *, height: int) -> None:
-    """Print a frame a second over the one before, until somebody interrupts."""
+    """Print a frame a second over the one before, until the user interrupts."""
 
     def draw(picture: Picture) -> None:
         click.echo(_CLEAR, nl=False)

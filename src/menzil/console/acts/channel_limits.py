@@ -64,9 +64,6 @@ class Limits(OnChannel):
             run(op)
         return Done(f"Channel {given['channel']} has its new limits.", Undo(self.name, old, "Back to the old limits"))
 
-    def done(self, answers: Sequence[Any], given: Given) -> Done:
-        raise NotImplementedError
-
 
 def _as_typed(channel: Record) -> dict[str, str]:
     return {

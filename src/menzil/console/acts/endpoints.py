@@ -279,8 +279,5 @@ class Alter(OnEndpoint):
         undo = Undo(self.name, {"endpoint": name, **old}, "Back to the old config")
         return Done(f"Endpoint {name} is changed. Secrets that were replaced do not come back.", undo)
 
-    def done(self, answers: Sequence[Any], given: Given) -> Done:
-        raise NotImplementedError
-
 
 ACTS = (Enable(), Disable(), Reset(), Test(), Create(), Alter(), Drop())

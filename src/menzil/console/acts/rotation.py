@@ -54,9 +54,6 @@ class Rotate(OnEndpoint):
         after = Undo("endpoint-rotate-finish", given, "Finish the rotation")
         return Done(f"{name} signs with a new secret, beside the old ones.", next=after, once={"The new secret": new})
 
-    def done(self, answers: Sequence[Any], given: Given) -> Done:
-        raise NotImplementedError
-
 
 class Finish(OnEndpoint):
     """Keep the newest secret alone."""

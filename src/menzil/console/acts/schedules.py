@@ -266,8 +266,5 @@ class Drop(OnSchedule):
         undo = Undo("schedule-create", same, "Make it again") if len(str(same)) < 4_000 else None
         return Done(f"Schedule {given['schedule']} is gone.", undo)
 
-    def done(self, answers: Sequence[Any], given: Given) -> Done:
-        raise NotImplementedError
-
 
 ACTS = (Create(), Pause(), Resume(), RunNow(), Drop())

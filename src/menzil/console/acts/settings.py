@@ -67,8 +67,5 @@ class Set(Act):
         undo = Undo(self.name, {"setting": given["setting"], "value": old or EMPTY}, f"Back to {said or EMPTY}")
         return Done(f"{given['setting']} is now {now or 'empty'}.", undo if now != old else None)
 
-    def done(self, answers: Sequence[Any], given: Given) -> Done:
-        raise NotImplementedError
-
 
 ACTS = (Set(),)

@@ -31,7 +31,7 @@ PAUSE = 0.3
 
 
 class _MovedError(Exception):
-    """Somebody committed to the lake after it was read."""
+    """Another process committed to the lake after it was read."""
 
 
 def tag(month: str) -> str:
@@ -43,7 +43,7 @@ def drop_month(spark: SparkSession, conn: psycopg.Connection[Any], lake: Lake, m
     """Read the files of the month once more, tag that snapshot, then ask the database. Returns its answer. Driver.
 
     The database compares its rows with the fingerprint of the files, under a lock, in a transaction that also holds the
-    pointer of the table: whoever commits meanwhile waits, and whoever committed before makes this prove again.
+    pointer of the table: another commit meanwhile waits, and a commit before makes this prove again.
     """
     for _ in range(TRIES):
         lake.refresh(MESSAGES)

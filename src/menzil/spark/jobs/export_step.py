@@ -112,7 +112,7 @@ class Exporter:
         return missing(memory.parts(month), settled, created_until)
 
     def _do(self, name: str, label: str, plan: Callable[[], Any]) -> list[Written]:
-        """Plan, write, prove and commit; again from the plan when somebody else exported the same meanwhile."""
+        """Plan, write, prove and commit; again from the plan when another process exported the same meanwhile."""
         for _ in range(TRIES):
             self.lake.make(name)  # what is planned and what is committed to is one state of the table
             found = plan()
@@ -128,7 +128,7 @@ class Exporter:
     def _written(
         self, name: str, label: str, parts: tuple[Part, ...], expected: Fingerprint, frame: Callable[[], DataFrame]
     ) -> list[Written] | None:
-        """None when the files did not fit what somebody else committed first."""
+        """None when the files did not fit what another process committed first."""
         columns = with_promoted(TABLES[name], columns_of(self.promotions).items()) if name == MESSAGES else TABLES[name]
         channels = self._channels() if name == MESSAGES else []
         tx = commit.begin(self.lake.tables[name], columns, many=len(channels) > MANY)
@@ -147,7 +147,7 @@ class Exporter:
                 added = commit.data_files(tx, written, self.lake.root)
                 commit.finish(self.lake, name, tx, added, properties, summary={"menzil.run": self.run})
             except commit.CONFLICT:
-                # Somebody else committed. The files are good as long as their rows are still missing.
+                # Another process committed. The files are good as long as their rows are still missing.
                 self.lake.refresh(name)
                 tx = commit.begin(self.lake.tables[name], columns, many=len(channels) > MANY)
                 known = self.lake.memory(name).parts(label)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from menzil.spark.lake.table import Lake
     from menzil.spark.parquet.write import Written
 
-#: Somebody else committed first, and nothing of this commit counts.
+#: Another process committed first, and nothing of this commit counts.
 CONFLICT = (CommitFailedException, ValidationException)
 
 

@@ -86,7 +86,7 @@ def _small(files: list[DataFile], small: int) -> list[DataFile]:
 
 
 def _rewrite(spark: SparkSession, lake: Lake, name: str, month: str, chosen: list[DataFile]) -> int | None:
-    """How many files they became; None when somebody else committed meanwhile."""
+    """How many files they became; None when another process committed meanwhile."""
     problems = file_problems(lake, chosen)
     if problems:
         raise LakeDamagedError(problems[0])

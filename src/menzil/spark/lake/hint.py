@@ -1,7 +1,7 @@
 """A lake without its database: `metadata/version-hint.text` names the metadata file that counts.
 
 The hint is written after each commit, and before anything leaves the database, so a process that is killed in between
-leaves it one commit behind: whoever reads the lake alone then sees a whole state of a moment before. Whoever wants to
+leaves it one commit behind: a reader of the lake alone then sees a whole state of a moment before. Whoever wants to
 go on from there, as register does, must not take it for the newest: a metadata file with a later number forbids that.
 """
 
@@ -41,7 +41,7 @@ def write_hint(table: Table) -> None:
 
 
 def _put(io: FileIO, path: str, text: bytes) -> None:
-    """Nobody sees half of it: object stores show what is whole, and here a rename does that."""
+    """No reader sees half of it: object stores show what is whole, and here a rename does that."""
     here = local(path)
     target = path if here is None else f"{path}.{uuid4().hex}"
     with io.new_output(target).create(overwrite=True) as stream:

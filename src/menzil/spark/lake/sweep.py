@@ -1,4 +1,4 @@
-"""What leaves a lake: snapshots that nobody asks for any more, and files that no snapshot names."""
+"""What leaves a lake: snapshots that are expired, and files that no snapshot names."""
 
 from __future__ import annotations
 

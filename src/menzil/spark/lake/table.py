@@ -78,7 +78,7 @@ class Lake:
                 sort_order=schema.order(shape),
                 properties=schema.properties(name),
             )
-        except TableAlreadyExistsError:  # somebody else made it meanwhile
+        except TableAlreadyExistsError:  # another process made it meanwhile
             return self.make(name)
         write_hint(made)
         self.tables[name] = made
@@ -123,7 +123,7 @@ def open_for_writing(
                 hint="the database was set back in time, or another one exports to this lake: export to a new lake",
             )
         if ahead.metadata_location != table.metadata_location:
-            write_hint(table)  # somebody was killed before it could
+            write_hint(table)  # a process was killed before it could
     return found, False
 
 
@@ -168,7 +168,7 @@ def _is_old(root: str) -> bool:
 
 
 def register(lake: Lake) -> None:
-    """Give the catalog the pointers of a lake that is there. Whoever calls has made sure that it is this database's."""
+    """Give the catalog the pointers of a lake that is there. The caller has made sure that it is this database's."""
     assert lake.catalog is not None
     lake.catalog.create_namespace_if_not_exists(lake.namespace)
     for name, table in list(lake.tables.items()):

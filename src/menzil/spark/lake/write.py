@@ -88,7 +88,7 @@ def prove(
 
 
 def remove(lake: Lake, written: Sequence[Written]) -> None:
-    """Files that no snapshot names, and that will never count. Whoever is killed before leaves them to the sweep."""
+    """Files that no snapshot names, and that will never count. A killed process leaves them to the sweep."""
     files = file_system(lake.root, lake.options)
     for file in written:
         files.delete_file(file.path)

@@ -1,4 +1,4 @@
--- Deletes drafts that nobody ran for a day, and plans that ended longer ago than the event log is kept (event_log_retention_days).
+-- Deletes drafts that were not run for a day, and plans that ended longer ago than the event log is kept (event_log_retention_days).
 -- SKIP LOCKED leaves plans that another session is at. Returns how many.
 create or replace function menzil._cleanup_plans(p_limit integer) returns integer
 language plpgsql set enable_seqscan = off set jit = off as $$

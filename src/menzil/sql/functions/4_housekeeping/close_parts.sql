@@ -1,4 +1,4 @@
--- Parts of plans whose messages have all ended: how they ended is noted, so that nobody has to ask for each of them again. A part that
+-- Parts of plans whose messages have all ended: how they ended is noted, so that no page asks for each of them again. A part that
 -- is still open is asked again later, the later the older it is. Returns how many were closed.
 create or replace function menzil._close_parts(p_limit integer) returns integer
 language plpgsql set enable_seqscan = off set jit = off as $$
