@@ -19,6 +19,7 @@ from bench.fill import settle
 from bench.kinds import KINDS, PLAIN, Kind
 from bench.readings import Reading, Series
 from bench.sections import beside, calls, counts, lanes, lives
+from bench.sections.lives import Past, vacuum_ratio
 from bench.server import Server, connected
 from bench.session import NEW, OLD, Session
 from bench.turns import Conn, Side, compete, connection, settings
@@ -165,6 +166,14 @@ def test_a_section_ends_with_figures_beside_0_1_0(
     assert any(figure.reached is not None for figure in session.figures)
     assert any("0.1.0" in figure.name or "0.1.0" in figure.company for figure in session.figures)
     assert all(figure.value > 0 for figure in session.figures)
+
+
+def test_a_vacuum_that_cost_no_more_than_an_idle_one_gives_no_figure(session: Session) -> None:
+    with connected(session.server.dsn) as conn:
+        worked, idle = Past("a", conn, vacuum=3.0, idle=1.0), Past("b", conn, vacuum=1.0, idle=1.5)
+        assert vacuum_ratio(worked, Past("c", conn, vacuum=5.0, idle=1.0)) == 0.5
+        assert vacuum_ratio(worked, idle) is None
+        assert vacuum_ratio(idle, worked) is None
 
 
 def test_a_filled_archive_is_read_as_if_it_had_been_lived(session: Session) -> None:
