@@ -64,8 +64,19 @@ READERS = Group(
         Stranger(
             "health polled in one transaction by a monitor",
             role="monitor",
-            again="select * from menzil.get_endpoint_health(), menzil.metrics(), menzil.health_check(), "
-            "menzil.get_worker_status(), menzil.dlq_summary(), menzil.channel_state(), menzil.turns(5)",
+            # Separate statements: one with all of them would multiply their rows.
+            again="".join(
+                f"select * from menzil.{call};"
+                for call in (
+                    "get_endpoint_health()",
+                    "metrics()",
+                    "health_check()",
+                    "get_worker_status()",
+                    "dlq_summary()",
+                    "channel_state()",
+                    "turns(5)",
+                )
+            ),
         ),
         Stranger(
             "`select … for update` on every row of `menzil.endpoints`, one of which answers 410 and is to be disabled",
@@ -77,11 +88,13 @@ READERS = Group(
             "and others that look",
             (
                 "select menzil.plan_of(max(id)) from menzil.queue",
-                "select * from menzil.plans p, menzil.plan_outcome(p.id), menzil.plan_targets(p.id)",
+                "select * from menzil.plans p, menzil.plan_outcome(p.id)",
+                "select * from menzil.plans p, menzil.plan_targets(p.id)",
                 "select * from menzil.message_peek('plain')",
                 "select menzil.message_id_at(now()), count(*) from menzil.messages_with_key('k')",
                 "select * from menzil.channel_window('plain')",
-                "select * from menzil.pulse_of(), menzil.pulse_totals()",
+                "select * from menzil.pulse_of()",
+                "select * from menzil.pulse_totals()",
                 "select menzil.message_family(p.id) from menzil.message_peek('plain') p",
                 "select * from menzil.dlq_causes()",
                 "select * from menzil.archive_months()",
