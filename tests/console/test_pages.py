@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import psycopg
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
@@ -190,3 +191,18 @@ def test_page_of_a_message_shows_what_the_receiver_answered(seat: Browser, full:
     assert page.status == 200
     assert "try 1 · HTTP 500" in page.words
     assert "Response body out of shelves" in page.words
+
+
+def test_a_draft_with_an_old_count_is_a_whole_page_that_says_so(seat: Browser, full: Full) -> None:
+    """Its notice is no failed part, for otherwise the page would be asked for again and again."""
+    older = "update menzil.plan set created_at = created_at %s interval '11 minutes' where id = %s"
+    with psycopg.connect(full.dsn, autocommit=True) as conn:
+        conn.execute((older % ("-", full.ids.plan)).encode())
+        try:
+            with served(Console(full.dsn, local=Access.reader("ada"))) as browser:  # that has kept no answer
+                answer = browser.get(f"/plans/{full.ids.plan}")
+            is_page(answer)
+            assert "The count is older than 10 minutes." in answer.words
+            assert 'class="notice"' in answer.text
+        finally:
+            conn.execute((older % ("+", full.ids.plan)).encode())
