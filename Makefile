@@ -34,6 +34,7 @@ lint: setup ## style, types and the walls between the rooms
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict src tools
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/twins.py --check
 
 pictures: setup ## take the pictures of README and docs anew, with the Chromium of this machine
 	MENZIL_PICTURES=docs/pictures $(BIN)/python -m pytest -q -n 0 tests/console/test_pictures.py

@@ -1,14 +1,26 @@
-"""The client: Menzil, and AsyncMenzil, which is the same, awaited."""
+"""The client: Menzil, and AsyncMenzil, which is the same, awaited.
 
-from menzil.client.channels import AsyncChannels, Channels
-from menzil.client.consuming import AsyncConsuming, Consuming
-from menzil.client.endpoints import AsyncEndpoints, Endpoints
-from menzil.client.history import AsyncHistory, History
-from menzil.client.messages import AsyncMessages, Messages
-from menzil.client.pubsub import AsyncPubSub, PubSub
-from menzil.client.schedules import AsyncSchedules, Schedules
-from menzil.client.sending import AsyncSending, Sending
-from menzil.client.upkeep import AsyncUpkeep, Upkeep
+The modules in `aio` are written by hand, those in `sync` by tools/twins.py.
+"""
+
+from menzil.client.aio.channels import AsyncChannels
+from menzil.client.aio.consuming import AsyncConsuming
+from menzil.client.aio.endpoints import AsyncEndpoints
+from menzil.client.aio.history import AsyncHistory
+from menzil.client.aio.messages import AsyncMessages
+from menzil.client.aio.pubsub import AsyncPubSub
+from menzil.client.aio.schedules import AsyncSchedules
+from menzil.client.aio.sending import AsyncSending
+from menzil.client.aio.upkeep import AsyncUpkeep
+from menzil.client.sync.channels import Channels
+from menzil.client.sync.consuming import Consuming
+from menzil.client.sync.endpoints import Endpoints
+from menzil.client.sync.history import History
+from menzil.client.sync.messages import Messages
+from menzil.client.sync.pubsub import PubSub
+from menzil.client.sync.schedules import Schedules
+from menzil.client.sync.sending import Sending
+from menzil.client.sync.upkeep import Upkeep
 
 __all__ = ["AsyncMenzil", "Menzil"]
 
