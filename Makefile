@@ -24,7 +24,7 @@ setup: ## make .venv, the one thing every other target needs
 	@$(PYTHON) tools/bootstrap.py
 
 demo: setup ## a shop, its queue, a worker, a receiver that misbehaves, and its history as a lake: watch it happen
-	@$(BIN)/python -m menzil.demo
+	@$(BIN)/python -m examples.demo
 
 test: lint ## lint, then every test
 	$(BIN)/python -m pytest -q $(XDIST) $(PYTEST_ARGS)
@@ -32,7 +32,7 @@ test: lint ## lint, then every test
 lint: setup ## style, types and the walls between the rooms
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --strict src tools
+	$(BIN)/mypy --strict src tools examples/demo
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/twins.py --check
 

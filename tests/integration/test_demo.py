@@ -20,13 +20,14 @@ import psycopg
 import pytest
 from standardwebhooks import Webhook
 
+from examples.demo import __main__ as demo
+from examples.demo import history
+from examples.demo.book import Book, counted
+from examples.demo.crew import ROOT
+from examples.demo.partner import Partner
+from examples.demo.stage import Stage, UntrueError
+from examples.demo.webhooks import endpoint
 from menzil import Menzil
-from menzil.demo import __main__ as demo
-from menzil.demo import history
-from menzil.demo.book import Book, counted
-from menzil.demo.partner import Partner
-from menzil.demo.stage import Stage, UntrueError
-from menzil.demo.webhooks import endpoint
 from menzil.embedded import Embedded
 
 # What the second half of the story has to tell, a line per scene.
@@ -106,8 +107,10 @@ def test_the_demo_tells_a_story_that_adds_up_and_leaves_nothing_behind_but_its_l
         here.mkdir()
         scratch.chmod(0o711)
         began = time.monotonic()
+        path = os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))
         done = subprocess.run(
-            [sys.executable, "-m", "menzil.demo"], env={**os.environ, "TMPDIR": str(scratch)}, cwd=here,
+            [sys.executable, "-m", "examples.demo"],
+            env={**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": path}, cwd=here,
             capture_output=True, text=True, timeout=290, check=False,
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, ""), f"{done.stdout}\nafter {time.monotonic() - began:.0f} s"
@@ -230,8 +233,8 @@ def test_receiver_and_workers_end_with_the_demo_when_a_claim_is_not_true(
 def test_receiver_and_workers_end_when_the_demo_is_killed(server: Embedded, db: str) -> None:
     program = """
 import sys, time
-from menzil.demo.crew import Crew
-from menzil.demo.partner import Partner
+from examples.demo.crew import Crew
+from examples.demo.partner import Partner
 hand = Crew(sys.argv[1]).start("orphan")
 partner = Partner()
 while not hand.said("started"):

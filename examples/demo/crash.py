@@ -8,8 +8,8 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+from examples.demo.stage import Stage
 from menzil import ConnectionFailedError
-from menzil.demo.stage import Stage
 
 ENTRIES = 300
 

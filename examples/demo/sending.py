@@ -7,8 +7,8 @@ from typing import Any
 
 import psycopg
 
+from examples.demo.stage import Stage, milliseconds
 from menzil import IdempotencyConflictError
-from menzil.demo.stage import Stage, milliseconds
 
 
 def transaction(stage: Stage) -> None:

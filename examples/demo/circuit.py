@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from menzil.demo.stage import Stage
-from menzil.demo.webhooks import endpoint
+from examples.demo.stage import Stage
+from examples.demo.webhooks import endpoint
 
 COOLDOWN = 5  # the shortest there is
 

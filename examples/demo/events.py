@@ -6,8 +6,8 @@ import json
 
 import psycopg
 
-from menzil.demo.stage import Stage
-from menzil.demo.webhooks import endpoint
+from examples.demo.stage import Stage
+from examples.demo.webhooks import endpoint
 
 SCHEMA = {
     "type": "object",

@@ -6,10 +6,10 @@ import re
 import signal
 import time
 
-from menzil.demo.book import counted
-from menzil.demo.events import points
-from menzil.demo.stage import Stage
-from menzil.demo.webhooks import endpoint
+from examples.demo.book import counted
+from examples.demo.events import points
+from examples.demo.stage import Stage
+from examples.demo.webhooks import endpoint
 
 LEASE = 3  # seconds: long enough for a busy machine to keep, short enough to wait for
 
@@ -46,7 +46,7 @@ def killed(stage: Stage) -> None:
     ]
     slow = stage.book.sent("points", mq.send("points", {"order": 7, "total": 1, "slow": True}))
     tries, _ = points(stage)
-    victim = stage.crew.start("night-shift", "menzil.demo.loyalty:app", "--lease", str(LEASE))
+    victim = stage.crew.start("night-shift", "examples.demo.loyalty:app", "--lease", str(LEASE))
     stage.until(lambda: partner.held("/customs") == 4 and points(stage)[0] > tries, "it is in the middle of it")
     victim.process.send_signal(signal.SIGSTOP)  # from here on it hears nothing any more
     partner.release("/customs")
@@ -59,7 +59,7 @@ def killed(stage: Stage) -> None:
         "the receiver has accepted all four, the handler has written; it is killed before it can note any of that"
     )
     stage.check(victim.process.returncode == -signal.SIGKILL, "it had no time to say anything")
-    relief = stage.crew.start("relief", "menzil.demo.loyalty:app")
+    relief = stage.crew.start("relief", "examples.demo.loyalty:app")
     stage.ended([*ids, slow], "completed")
     stage.say(f"relief, pid {relief.pid}: {time.monotonic() - began:.1f} s after the kill all of them are completed")
     requests = [request for request in partner.requests("/customs") if request.message_id in ids]

@@ -7,9 +7,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from typing import IO
 
 from menzil.worker.family import LIFELINE
+
+#: From here `examples.demo` is imported, also by a worker.
+ROOT = str(Path(__file__).resolve().parents[2])
 
 
 class Hand:
@@ -19,13 +23,14 @@ class Hand:
         self.name = name
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # open for as long as the worker lives
         command = [sys.executable, "-m", "menzil", "worker", *arguments, "--dsn", dsn, "--name", name]
+        path = os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))
         # A session of its own: what somebody types in the terminal reaches the demo alone, which ends its workers.
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._log,
-            env={**os.environ, LIFELINE: str(lifeline)},
+            env={**os.environ, LIFELINE: str(lifeline), "PYTHONPATH": path},
             pass_fds=(lifeline,),
             start_new_session=True,
         )

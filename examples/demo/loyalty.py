@@ -1,6 +1,6 @@
 """The shop's own worker: a handler whose writes and the end of its message are one transaction.
 
-`menzil worker menzil.demo.loyalty:app` runs it, next to all endpoints.
+`menzil worker examples.demo.loyalty:app` runs it, next to all endpoints.
 """
 
 from __future__ import annotations

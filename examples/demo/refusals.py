@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
+from examples.demo.book import counted
+from examples.demo.stage import Stage, milliseconds
+from examples.demo.webhooks import endpoint
 from menzil import DisabledError
-from menzil.demo.book import counted
-from menzil.demo.stage import Stage, milliseconds
-from menzil.demo.webhooks import endpoint
 
 SECONDS = 2
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
+from examples.demo.stage import Stage
 from menzil import NotInFlightError, StaleLeaseError
-from menzil.demo.stage import Stage
 
 
 def expiry(stage: Stage) -> None:

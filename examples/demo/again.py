@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from examples.demo.book import counted
+from examples.demo.stage import Stage
 from menzil import MenzilError
-from menzil.demo.book import counted
-from menzil.demo.stage import Stage
 
 RATE = 40
 

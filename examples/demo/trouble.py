@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import LiteralString
 
+from examples.demo.stage import Stage
 from menzil import Settlement
-from menzil.demo.stage import Stage
 
 
 def dead_letter(stage: Stage) -> None:

@@ -7,7 +7,7 @@ import os
 from typing import Any
 from uuid import uuid4
 
-from menzil.demo.stage import Stage
+from examples.demo.stage import Stage
 
 METADATA = "http://169.254.169.254/latest/meta-data/"
 
@@ -42,9 +42,9 @@ def signed(stage: Stage) -> None:
     secret = "whsec_" + base64.b64encode(os.urandom(32)).decode()
     stage.partner.expect_signature("/newsdesk", secret)
     endpoint(stage, "newsdesk", signing={"secret": secret})
-    hand = stage.crew.start("postman", "menzil.demo.loyalty:app", "--grace", "2")
+    hand = stage.crew.start("postman", "examples.demo.loyalty:app", "--grace", "2")
     stage.until(lambda: hand.said("started"), "the worker starts")
-    stage.say(f"menzil worker menzil.demo.loyalty:app, pid {hand.pid}: one worker for all endpoints and a handler")
+    stage.say(f"menzil worker examples.demo.loyalty:app, pid {hand.pid}: one worker for all endpoints and a handler")
     ids = stage.mq.send_batch("newsdesk", [{"headline": n} for n in range(3)])
     stage.book.sent("newsdesk", *ids)
     stage.ended(ids, "completed")

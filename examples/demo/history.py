@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, LiteralString
 
+from examples.demo.book import counted
+from examples.demo.stage import Stage
 from menzil import MenzilError
-from menzil.demo.book import counted
-from menzil.demo.stage import Stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

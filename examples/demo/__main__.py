@@ -10,8 +10,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from menzil import Menzil, MenzilError
-from menzil.demo import (
+from examples.demo import (
     again,
     circuit,
     crash,
@@ -27,7 +26,8 @@ from menzil.demo import (
     watch,
     webhooks,
 )
-from menzil.demo.stage import Stage, UntrueError
+from examples.demo.stage import Stage, UntrueError
+from menzil import Menzil, MenzilError
 from menzil.embedded import Embedded
 from menzil.install import migrate
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from menzil.demo.stage import Stage
+from examples.demo.stage import Stage
 
 
 def delayed(stage: Stage) -> None:

@@ -10,11 +10,11 @@ from typing import Any, Literal, LiteralString, TypeVar
 
 import psycopg
 
+from examples.demo.book import Book, counted
+from examples.demo.crew import Crew
+from examples.demo.partner import Partner
+from examples.demo.spark import Workshop
 from menzil import Menzil, Message
-from menzil.demo.book import Book, counted
-from menzil.demo.crew import Crew
-from menzil.demo.partner import Partner
-from menzil.demo.spark import Workshop
 from menzil.embedded import Embedded
 
 T = TypeVar("T")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from menzil.demo.book import counted
-from menzil.demo.stage import Stage, milliseconds
+from examples.demo.book import counted
+from examples.demo.stage import Stage, milliseconds
 
 MANY = 5000
 

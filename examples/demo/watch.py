@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from menzil.demo.stage import Stage
+from examples.demo.stage import Stage
 
 
 def standing(stage: Stage) -> None:
