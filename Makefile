@@ -15,10 +15,10 @@ FUZZ_EXAMPLES ?= 200
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint pictures bench load torture up clean
+.PHONY: help setup demo test lint pictures release-check bench load torture up clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: ## make .venv, the one thing every other target needs
 	@$(PYTHON) tools/bootstrap.py
@@ -38,6 +38,9 @@ lint: setup ## style, types and the walls between the rooms
 
 pictures: setup ## take the pictures of README and docs anew, with the Chromium of this machine
 	MENZIL_PICTURES=docs/pictures $(BIN)/python -m pytest -q -n 0 tests/console/test_pictures.py
+
+release-check: setup ## build wheel and sdist, and try both alone in an empty environment
+	$(BIN)/python tools/release_check.py
 
 bench: setup ## measure the figures we publish, as ratios
 	$(BIN)/python -m bench

@@ -97,11 +97,11 @@ def test_make_lists_every_target() -> None:
     # A make that runs these tests hands its flags down, and they would change what this one prints.
     quiet = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     listing = subprocess.run(["make", "-C", str(ROOT)], capture_output=True, text=True, check=True, env=quiet).stdout
-    assert re.findall(r"^  make ([a-z]+) +\S", listing, re.MULTILINE) == targets()
+    assert re.findall(r"^  make ([a-z-]+) +\S", listing, re.MULTILINE) == targets()
 
 
 def test_every_target_makes_its_environment_first() -> None:
-    needs = dict(re.findall(r"^([a-z]+):[ ]?([a-z]*) ##", MAKEFILE, re.MULTILINE))
+    needs = dict(re.findall(r"^([a-z-]+):[ ]?([a-z]*) ##", MAKEFILE, re.MULTILINE))
     assert needs.keys() == set(targets())
     for target in needs.keys() - {"help", "clean", "setup"}:
         assert needs[target] == "setup" or needs[needs[target]] == "setup", target
@@ -186,3 +186,15 @@ def test_the_reference_names_every_error_code_with_its_class() -> None:
     page = (ROOT / "docs" / "reference" / "error-codes.md").read_text()
     listed = dict(re.findall(r"^\| ([0-9A-Z]{5}) \|.*\| `(\w+)` \|$", page, re.MULTILINE))
     assert listed == {state: kind.__name__ for state, kind in BY_SQLSTATE.items()}
+
+
+def test_hooks_before_a_commit_run_what_lint_runs() -> None:
+    hooks = re.findall(r"entry: (\.venv/bin/.+)", (ROOT / ".pre-commit-config.yaml").read_text())
+    lint = re.findall(r"^\t\$\(BIN\)/(.+)$", MAKEFILE.split("\nlint: ")[1].split("\n\n")[0], re.MULTILINE)
+
+    def tool(words: str) -> str:
+        return (
+            words.removeprefix(".venv/bin/").replace(" --force-exclude", "").replace(" --check", "").removesuffix(" .")
+        )
+
+    assert sorted(map(tool, hooks)) == sorted(map(tool, lint))

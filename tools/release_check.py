@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Build wheel and sdist, and try both as people get them: alone, in an empty environment.
+
+The wheel is installed without any extra: what it brings and what an import costs are measured. With the extra
+`embedded` the tour of the README runs on it, without the clone. The sdist is unpacked, and its unit tests run in it.
+Emits a line per step on stdout. Exits with 1 when a step fails; a figure that misses its target is named as missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+WHEEL_BYTES, DISTRIBUTIONS, IMPORT_MS = 1_000_000, 8, 60.0
+#: Seconds that one command may take.
+LONGEST = 1800
+TOUR = re.compile(r"In Python, \[examples/outbox\.py\].*?```python\n(.*?)```\n+```\n(.*?)```", re.DOTALL)
+#: Milliseconds of processor time, so that a busy machine changes little.
+_IMPORT = "import time; began = time.process_time(); {0}; print((time.process_time() - began) * 1000)"
+_BENEATH = "import psycopg"
+#: Names are loaded when they are used, so the client and the worker are measured too.
+_OURS = ("import menzil", "from menzil import Menzil", "from menzil import Menzil, Worker")
+
+
+class FailedError(Exception):
+    """The release is not fit to be published; the text says why."""
+
+
+class Place:
+    """A folder of its own, with an environment of its own that knows nothing of the clone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.python = folder / "venv" / "bin" / "python"
+        hidden = ("PYTHONPATH", "VIRTUAL_ENV", "MENZIL_", "PG")
+        self.environ = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+        self.environ["MENZIL_PG_DIR"] = str(folder / "pg")
+
+    def run(self, *command: str | Path, cwd: Path | None = None) -> str:
+        """What it printed; a command that fails ends the check."""
+        done = subprocess.run(
+            [str(word) for word in command],
+            cwd=cwd or self.folder,
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST,
+            check=False,
+        )
+        if done.returncode:
+            raise FailedError(
+                f"{' '.join(map(str, command[:6]))}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+            )
+        return done.stdout
+
+
+def built(place: Path) -> tuple[Path, Path]:
+    """Wheel and sdist of this tree."""
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(place)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=LONGEST)
+    (wheel,), (sdist,) = place.glob("*.whl"), place.glob("*.tar.gz")
+    return wheel, sdist
+
+
+def look_into(wheel: Path) -> str:
+    """The wheel has the package, all of its SQL, and nothing else."""
+    with zipfile.ZipFile(wheel) as file:
+        names = set(file.namelist())
+    wanted = {
+        str(path.relative_to(ROOT / "src"))
+        for path in (ROOT / "src").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    inside = {name for name in names if ".dist-info/" not in name}
+    if inside != wanted:
+        raise FailedError(f"The wheel and src differ: {sorted(inside ^ wanted)[:5]}.")
+    return figure(f"{len(inside):,} files", wheel.stat().st_size / 1e6, WHEEL_BYTES / 1e6, "MB")
+
+
+def install(place: Place, wheel: Path, extra: str = "") -> str:
+    """Into an empty environment; how many distributions that brings."""
+    if not place.python.exists():
+        place.run(sys.executable, "-m", "venv", place.folder / "venv")
+    place.run(place.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{wheel}{extra}")
+    listed = place.run(place.python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check")
+    brought = [line for line in listed.splitlines() if not line.startswith(("pip=", "setuptools=", "wheel="))]
+    return figure("", len(brought), DISTRIBUTIONS, "distributions") if not extra else f"{len(brought)} distributions"
+
+
+def imported(place: Place) -> str:
+    """What each takes beyond `import psycopg`, the lowest of ten."""
+    lowest = {
+        words: min(float(place.run(place.python, "-c", _IMPORT.format(words))) for _ in range(10))
+        for words in (_BENEATH, *_OURS)
+    }
+    beyond = {words: lowest[words] - lowest[_BENEATH] for words in _OURS}
+    first, *others = (figure(words, beyond[words], IMPORT_MS, "ms") for words in _OURS)
+    return f"beyond psycopg's {lowest[_BENEATH]:.0f} ms: {'; '.join((first, *others))}"
+
+
+def tour(place: Place) -> str:
+    """The first program of the README prints what the README says."""
+    found = TOUR.search((ROOT / "README.md").read_text())
+    if found is None:
+        raise FailedError("The README has no tour with its output.")
+    program = place.folder / "outbox.py"
+    program.write_text(found[1])
+    said = place.run(place.python, program)
+    if said != found[2]:
+        raise FailedError(f"The tour printed {said!r}, the README says {found[2]!r}.")
+    version = place.run(place.python, "-m", "menzil", "--version").strip()
+    place.run(place.python, "-m", "menzil", "doctor")
+    return f"{len(said.splitlines())} lines as the README has them; {version}; doctor is content"
+
+
+def tests_of(sdist: Path, place: Place) -> str:
+    """The sdist brings its tests and what they read; they run with this environment and the sdist's own source."""
+    with tarfile.open(sdist) as file:
+        file.extractall(place.folder, filter="data")
+    (source,) = place.folder.glob("menzil-*/")
+    place.environ["PYTHONPATH"] = str(source / "src")
+    said = place.run(sys.executable, "-m", "pytest", "-q", "-n", "0", "tests/unit", cwd=source)
+    return f"{sdist.stat().st_size / 1e6:.2f} MB; {said.strip().splitlines()[-1]}"
+
+
+def figure(name: str, value: float, most: float, unit: str) -> str:
+    """A figure beside its target."""
+    reached = "" if value <= most else ": missed"
+    return f"{name} {value:.3g} {unit} (at most {most:g}{reached})".strip()
+
+
+def main() -> int:
+    """All steps, in this order."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="menzil-release-") as folder:
+        Path(folder).chmod(0o711)  # as root, the embedded server runs as another account and passes through here
+        place = Place(Path(folder))
+        (place.folder / "dist").mkdir()
+        wheel, sdist = built(place.folder / "dist")
+        steps: dict[str, Callable[[], str]] = {
+            "wheel": lambda: look_into(wheel),
+            "install, no extra": lambda: install(place, wheel),
+            "import": lambda: imported(place),
+            "install [embedded]": lambda: install(place, wheel, "[embedded]"),
+            "tour": lambda: tour(place),
+            "sdist": lambda: tests_of(sdist, place),
+        }
+        for name, step in steps.items():
+            try:
+                said, failed = step(), False
+            except (FailedError, subprocess.SubprocessError) as error:
+                said, failed = f"failed\n{error}", True
+            print(f"{time.monotonic() - began:6.1f} s  {name:<18}  {said}", flush=True)
+            if failed:
+                return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
