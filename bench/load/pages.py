@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.figures import Figure, number
+from bench.measured import show
 from bench.plot.lines import Chart, draw
-from bench.readme import show
 from bench.report import RESULTS
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from statistics import median
 
 from bench.figures import number
+from bench.measured import show
 from bench.peers.league import Column, League, markdown
 from bench.peers.roster import LIMIT, OURS
 from bench.plot.bars import Bar, Panel, panels
-from bench.readme import show
 from bench.report import RESULTS
 
 UNDER = "Shares of what bare tables do on the same server in the same run; milliseconds are on a logarithmic scale."
@@ -18,7 +18,7 @@ UNDER = "Shares of what bare tables do on the same server in the same run; milli
 def write(
     league: League, facts: dict[str, str], absent: dict[str, str], versions: dict[str, str], *, keep: bool
 ) -> list[Path]:
-    """Write both, and the table into the README; those of a short run get another name and stay out of it."""
+    """Write both, and the table into the page of figures; those of a short run get another name and stay out of it."""
     name = "peers" if keep else "quick-peers"
     written = [RESULTS / f"{name}.md", RESULTS / f"{name}.svg"]
     page = markdown(league, facts, absent, versions)

@@ -80,10 +80,10 @@ def test_the_readme_shows_the_outbox_as_it_is_and_what_it_prints() -> None:
     assert f"```python\n{program}\n```\n\n```\n{PRINTS['outbox.py']}```" in README
 
 
-def test_the_readme_shows_what_psql_answers(db: str) -> None:
+def test_the_tour_in_psql_shows_what_psql_answers(db: str) -> None:
     said = psql(db, "-a", "-f", str(ROOT / "examples" / "tour.sql"))
     shown = said.partition("\n")[2]  # the first line says how to run it
-    assert shown in bare(README)
+    assert shown in bare((ROOT / "docs" / "tutorials" / "sql-tour.md").read_text())
 
 
 def test_the_tutorial_runs_as_it_is_written(db: str) -> None:
@@ -103,5 +103,10 @@ def test_every_link_of_the_front_door_leads_somewhere(page: str) -> None:
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
-def test_the_readme_has_a_place_for_the_figures() -> None:
-    assert re.search(r"<!-- figures -->.*<!-- /figures -->", README, re.DOTALL)
+def test_the_page_of_figures_has_a_place_for_the_long_table() -> None:
+    page = (ROOT / "docs" / "explanation" / "measured.md").read_text()
+    assert re.search(r"<!-- figures -->.*<!-- /figures -->", page, re.DOTALL)
+
+
+def test_the_readme_can_be_read_in_one_sitting() -> None:
+    assert len(README.splitlines()) <= 275

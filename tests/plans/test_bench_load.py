@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench import readme
+from bench import measured
 from bench.crew import Crew
 from bench.figures import Figure, Target
 from bench.load import backlog, channels, held, pages, sustained
@@ -52,8 +52,8 @@ def test_a_lab_ends_with_verdicts_and_plots(
     session: Session, lab: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "RESULTS", tmp_path)
-    monkeypatch.setattr(readme, "README", tmp_path / "README.md")
-    readme.README.write_text("<!-- load -->\n\n<!-- /load -->\n")
+    monkeypatch.setattr(measured, "PAGE", tmp_path / "measured.md")
+    measured.PAGE.write_text("<!-- load -->\n\n<!-- /load -->\n")
     tiny(monkeypatch, sustained, CALIBRATION=0.5, WARM_UP=0.5, SECONDS=4.0)
     tiny(monkeypatch, held, SLICES=(2, 0.5))
     tiny(monkeypatch, backlog, LARGE=5_000, EACH=5)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from bench import readme
+from bench import measured
 from menzil.model.errors import BY_SQLSTATE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -169,16 +169,16 @@ def test_the_index_leads_to_every_page() -> None:
 
 
 @pytest.mark.parametrize("mark", ["peers", "load"])
-def test_the_readme_shows_the_table_that_was_measured(
+def test_the_page_of_figures_shows_the_table_that_was_measured(
     mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (ROOT / "bench" / "results" / f"{mark}.md").read_text()
-    text, copy = (ROOT / "README.md").read_text(), tmp_path / "README.md"
+    text, copy = measured.PAGE.read_text(), tmp_path / "measured.md"
     copy.write_text(text)
-    monkeypatch.setattr(readme, "README", copy)
-    readme.show(mark, page)
+    monkeypatch.setattr(measured, "PAGE", copy)
+    measured.show(mark, page)
     assert copy.read_text() == text
-    readme.show(mark, page.replace("×", "?"))
+    measured.show(mark, page.replace("×", "?"))
     assert copy.read_text() != text
 
 

@@ -1,4 +1,4 @@
-"""Tables that the README shows are put there by the program that measured them."""
+"""Tables of the page of figures are put there by the program that measured them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from itertools import dropwhile, takewhile
 from pathlib import Path
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "measured.md"
 
 
 def first_table(page: str) -> str:
@@ -20,12 +20,12 @@ def block(text: str, mark: str) -> str:
     """What stands between two marks."""
     found = re.search(f"<!-- {mark} -->\n(.*?)\n<!-- /{mark} -->", text, re.DOTALL)
     if found is None:
-        raise ValueError(f"The README has no place for {mark}.")
+        raise ValueError(f"The page of figures has no place for {mark}.")
     return found[1]
 
 
 def show(mark: str, page: str) -> None:
     """Put the first table of the page between the marks."""
-    text = README.read_text()
+    text = PAGE.read_text()
     before = f"<!-- {mark} -->\n{block(text, mark)}\n"
-    README.write_text(text.replace(before, f"<!-- {mark} -->\n{first_table(page)}\n"))
+    PAGE.write_text(text.replace(before, f"<!-- {mark} -->\n{first_table(page)}\n"))
