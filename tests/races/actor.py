@@ -30,8 +30,8 @@ class Lease:
 class Actor:
     """Autocommits until `begin`."""
 
-    def __init__(self, dsn: str, patient: bool) -> None:
-        self.conn = psycopg.connect(dsn, autocommit=True)
+    def __init__(self, conn: psycopg.Connection, patient: bool) -> None:
+        self.conn = conn
         self.pid = self.conn.info.backend_pid
         self.run("set statement_timeout = '60s'")
         self.run(f"set lock_timeout = '{0 if patient else LOCK_TIMEOUT}'")
