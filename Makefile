@@ -15,6 +15,9 @@ FUZZ_EXAMPLES ?= 200
 
 BIN := .venv/bin
 
+# Tests start hundreds of Python processes. Where this is set, each of them would compile every module of menzil anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint pictures bench load torture up clean
 

@@ -17,6 +17,7 @@ from psycopg.conninfo import make_conninfo
 
 from menzil.embedded import Embedded
 from menzil.install import migrate
+from tests.memory import MEMORY
 
 _numbers = itertools.count(1)
 
@@ -52,7 +53,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def server() -> Iterator[Embedded]:
     """The server of this test process; its `dsn` is a superuser's."""
     # Not below pytest's own directory: under root another account runs the server and may not pass through it.
-    with tempfile.TemporaryDirectory(prefix="mz-", ignore_cleanup_errors=True) as place:
+    with tempfile.TemporaryDirectory(prefix="mz-", dir=MEMORY, ignore_cleanup_errors=True) as place:
         Path(place).chmod(0o755)
         running = Embedded(Path(place) / "pg", durable=False).start()
         _shorten_logins(running.dsn)

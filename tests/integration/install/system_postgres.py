@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.memory import MEMORY
+
 PGBIN = Path(os.environ.get("PGBIN", "/usr/lib/postgresql/15/bin"))
 
 
@@ -30,7 +32,7 @@ def missing() -> str | None:
 def system_postgres() -> Iterator[str]:
     """Start a server on a socket in a temporary directory and give its DSN; stop it and clean up afterwards."""
     user = _unprivileged() if os.geteuid() == 0 else None
-    home = Path(tempfile.mkdtemp(prefix="mz-"))
+    home = Path(tempfile.mkdtemp(prefix="mz-", dir=MEMORY))
     if user is not None:
         shutil.chown(home, user)
     data = home / "data"

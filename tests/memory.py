@@ -1,0 +1,28 @@
+"""Where the servers of tests keep their files: in memory, where there is enough of it.
+
+A clone of a database makes nine hundred files, and dropping it removes them. ext4 avoids inodes that were freed within
+the last minutes and looks at each of them for every new file. After some dozens of clones the next clone takes 0.5 s of
+a processor instead of 0.05 s.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+ENOUGH = 8 << 30  # for two test processes, each with a server or two, and some to spare
+
+
+def _memory() -> str | None:
+    """A directory in memory, or None for that of tempfile."""
+    place, told = Path("/dev/shm"), Path("/proc/meminfo")
+    if not (place.is_dir() and told.exists() and os.access(place, os.W_OK | os.X_OK)):
+        return None
+    available = re.search(r"^MemAvailable: +(\d+) kB", told.read_text(), re.MULTILINE)
+    room = min(int(available[1]) << 10 if available else 0, shutil.disk_usage(place).free)
+    return str(place) if room >= ENOUGH else None
+
+
+MEMORY = _memory()
