@@ -7,12 +7,15 @@ a processor instead of 0.05 s.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 
 ENOUGH = 8 << 30  # for two test processes, each with a server or two, and some to spare
+FORGOTTEN = 6 * 3600  # no run lasts so long: seconds after which a directory was left by a run that was killed
 
 
 def _memory() -> str | None:
@@ -20,6 +23,10 @@ def _memory() -> str | None:
     place, told = Path("/dev/shm"), Path("/proc/meminfo")
     if not (place.is_dir() and told.exists() and os.access(place, os.W_OK | os.X_OK)):
         return None
+    for remains in place.glob("mz*"):
+        with contextlib.suppress(OSError):
+            if remains.stat().st_mtime < time.time() - FORGOTTEN:
+                shutil.rmtree(remains, ignore_errors=True)
     available = re.search(r"^MemAvailable: +(\d+) kB", told.read_text(), re.MULTILINE)
     room = min(int(available[1]) << 10 if available else 0, shutil.disk_usage(place).free)
     return str(place) if room >= ENOUGH else None
