@@ -14,7 +14,7 @@ import shutil
 import time
 from pathlib import Path
 
-ENOUGH = 8 << 30  # for two test processes, each with a server or two, and some to spare
+ENOUGH = 12 << 30  # two test processes with a server or two each, whose logs may grow to 2 GB, and room for others
 FORGOTTEN = 6 * 3600  # no run lasts so long: seconds after which a directory was left by a run that was killed
 
 
