@@ -81,4 +81,4 @@ class Stage:
                 self._ground.take_back(actor.conn, actor.pid)
             deadlocks = self._ground.deadlocks()
             self._ground.tidy()
-        assert deadlocks == 0
+        assert deadlocks == 0, f"{deadlocks} deadlocks"
