@@ -3,7 +3,8 @@
 
 # The Python that .venv was made with, while there is one, so that a choice made once lasts.
 PYTHON ?= $(shell test -x .venv/bin/python && echo .venv/bin/python || echo python3)
-XDIST ?= -n 2 --dist loadfile
+# A file of tests stays in one process, and the longest begin first: the order is that of tests/conftest.py.
+XDIST ?= -n 2 --dist loadfile --no-loadscope-reorder
 PYTEST_ARGS ?=
 # How many histories of the engine `make torture` compares with its model; `make test` runs fewer.
 MODEL_EXAMPLES ?= 3000
@@ -13,6 +14,9 @@ CROWD_SECONDS ?= 60
 FUZZ_EXAMPLES ?= 200
 
 BIN := .venv/bin
+
+# Tests start hundreds of Python processes. Where this is set, each of them would compile every module of menzil anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint pictures release-check bench load torture up clean

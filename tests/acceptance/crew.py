@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 
 HERE = Path(__file__).parent
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 def until(condition: Callable[[], Any], what: str = "", seconds: float = PATIENCE) -> Any:
@@ -78,7 +78,7 @@ class Process:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             raise AssertionError("it does not end:\n" + "\n".join(self.lines)) from None
-        self._reader.join(5)
+        self._reader.join(PATIENCE)
         return code
 
     def stop(self) -> int:

@@ -78,7 +78,7 @@ class Terminal:
     def ends(self, seconds: float = 60) -> int:
         """Wait for the end and return the exit code."""
         code = self.process.wait(timeout=seconds)
-        self._reader.join(timeout=10)
+        self._reader.join(timeout=60)
         return code
 
     def close(self) -> None:

@@ -21,6 +21,7 @@ from menzil import Menzil
 from menzil.embedded.control import status
 from tests.acceptance.crew import until
 from tests.acceptance.terminal import Terminal
+from tests.memory import MEMORY
 
 APP = """
 from pathlib import Path
@@ -98,7 +99,7 @@ def test_one_command_delivers_and_shows_and_one_ctrl_c_stops_all(
 @pytest.mark.slow
 def test_without_a_database_the_embedded_one_is_started_and_stopped_again() -> None:
     # Not below pytest's own directory: under root another account runs the server and may not pass through it.
-    with tempfile.TemporaryDirectory(prefix="mz-up-", ignore_cleanup_errors=True) as place:
+    with tempfile.TemporaryDirectory(prefix="mz-up-", dir=MEMORY, ignore_cleanup_errors=True) as place:
         home = Path(place)
         home.chmod(0o755)
         env = {"MENZIL_PG_DIR": str(home / "pg"), "MENZIL_DSN": ""}

@@ -88,7 +88,7 @@ def at(seat: Browser, path: str) -> str:
     return f"http://127.0.0.1:{seat.port}{path}"
 
 
-def becomes(page: Page, asked: str, wanted: object, within: float = 20) -> float:
+def becomes(page: Page, asked: str, wanted: object, within: float = 60) -> float:
     """Wait for something on the page; return how long it took. The policy forbids what playwright would wait with."""
     began = time.monotonic()
     while (found := _asked(page, asked)) != wanted:

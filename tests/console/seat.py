@@ -74,7 +74,7 @@ class Browser:
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
         began = time.monotonic()
-        conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             sent = {"Host": self.name} | {name.replace("_", "-"): value for name, value in (headers or {}).items()}
             if self.cookies:
@@ -100,7 +100,7 @@ def served(app: Any) -> Iterator[Browser]:
     with _bound("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not server.started:
             assert time.monotonic() < deadline, "the console did not start"
             time.sleep(0.01)
@@ -108,5 +108,5 @@ def served(app: Any) -> Iterator[Browser]:
             yield Browser(listener.getsockname()[1])
         finally:
             server.should_exit = True
-            thread.join(20)
+            thread.join(60)
             assert not thread.is_alive(), "the console did not stop"

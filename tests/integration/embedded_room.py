@@ -20,6 +20,7 @@ import psycopg
 
 from menzil.embedded import Embedded
 from menzil.embedded.control import Status, status, stop
+from tests.memory import MEMORY
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ with Embedded(sys.argv[1], durable=sys.argv[2] == "durable") as server:
 """
 
 
-def eventually(question: Callable[[], T | None], what: str, seconds: float = 15.0) -> T:
+def eventually(question: Callable[[], T | None], what: str, seconds: float = 60.0) -> T:
     """Ask until the answer is true, and return it."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -98,13 +99,13 @@ class User:
         assert self.process.stdout is not None
         with suppress(BrokenPipeError):
             self.process.stdin.close()
-        self.process.wait(20)
+        self.process.wait(60)
         self.process.stdout.close()
 
 
 def _directory() -> Path:
     """A new directory through which the account of the server may walk, also when the test runs as root."""
-    path = Path(tempfile.mkdtemp(prefix="mz", dir="/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="mz", dir=MEMORY or "/tmp"))
     path.chmod(0o711)
     return path
 

@@ -20,9 +20,10 @@ import menzil
 from menzil.embedded import Embedded
 from menzil.ops import sending
 from menzil.ops.choosing import LIBPQ_VARIABLES
+from tests.memory import MEMORY
 
 
-def eventually(found: Callable[[], object], seconds: float = 10) -> None:
+def eventually(found: Callable[[], object], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not found():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -429,7 +430,7 @@ def test_a_schedule_lives_from_create_to_drop(mq: menzil.Menzil) -> None:
 def test_messages_leased_apart_are_settled_beside_each_other_in_open_transactions(mq: menzil.Menzil, db: str) -> None:
     mq.send_batch("billing", [1, 2])
     first, second = mq.dequeue(2, apart=True)
-    with psycopg.connect(db) as one, psycopg.connect(db, options="-c lock_timeout=3s") as other:
+    with psycopg.connect(db) as one, psycopg.connect(db, options="-c lock_timeout=20s") as other:
         mq.complete(first, conn=one)
         mq.defer(second, conn=other)  # waits for nothing that `one` holds
         one.rollback()
@@ -576,7 +577,7 @@ def test_dequeue_in_a_transaction_that_cannot_see_enough_says_so(mq: menzil.Menz
 @pytest.fixture
 def embedded_place(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A data directory for Menzil(), whose server is gone before the directory is."""
-    with tempfile.TemporaryDirectory(prefix="mz-", ignore_cleanup_errors=True) as place:
+    with tempfile.TemporaryDirectory(prefix="mz-", dir=MEMORY, ignore_cleanup_errors=True) as place:
         Path(place).chmod(0o755)
         monkeypatch.setenv("MENZIL_PG_DIR", str(Path(place) / "pg"))
         for name in ("MENZIL_DSN", *LIBPQ_VARIABLES):

@@ -266,7 +266,7 @@ def test_a_dsn_that_is_none_is_refused_without_repeating_it(dsn: str) -> None:
 
 
 def test_a_client_whose_connections_are_all_busy_says_so(db: str) -> None:
-    with menzil.Menzil(db, max_connections=1, timeout=0.2) as mq:
+    with menzil.Menzil(db, max_connections=1, timeout=2) as mq:
         mq.channel_set("billing")
         pool = mq._own_pool()  # the only way to hold it: no public call lasts
         held = pool.take()

@@ -48,7 +48,7 @@ def pooled(db: str, tmp_path: Path) -> Iterator[str]:
     process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         dsn = f"host=127.0.0.1 port={port} dbname=shop user=anybody"
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while True:
             try:
                 psycopg.connect(dsn, prepare_threshold=None).close()

@@ -246,7 +246,7 @@ time.sleep(60)
         assert parent.stdout
         pid, port = map(int, parent.stdout.readline().split())
         parent.kill()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while alive(pid) or listens(port):
         assert time.monotonic() < deadline, "they are still there"
         time.sleep(0.05)

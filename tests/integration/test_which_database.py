@@ -23,6 +23,7 @@ from menzil.install import migrate
 from menzil.model.errors import unreachable
 from menzil.ops.choosing import LIBPQ_VARIABLES
 from tests.conftest import database
+from tests.memory import MEMORY
 
 _NAMES = {"host": "PGHOST", "port": "PGPORT", "dbname": "PGDATABASE", "user": "PGUSER", "password": "PGPASSWORD"}
 
@@ -221,7 +222,7 @@ with menzil.Menzil() as one, menzil.Menzil() as two:
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A data directory that the account of the server may enter; its server is gone before it is."""
-    with tempfile.TemporaryDirectory(prefix="mz-", ignore_cleanup_errors=True) as made:
+    with tempfile.TemporaryDirectory(prefix="mz-", dir=MEMORY, ignore_cleanup_errors=True) as made:
         Path(made).chmod(0o755)
         yield Path(made)
         Embedded(Path(made) / "menzil" / "pg").start().close(wait=30)

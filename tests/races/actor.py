@@ -12,9 +12,9 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import Jsonb
 
-LOCK_TIMEOUT = "2s"
+LOCK_TIMEOUT = "20s"
 LEASE = 600_000
-DEADLINE = 10.0
+DEADLINE = 60.0
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Lease:
 class Actor:
     """Autocommits until `begin`."""
 
-    def __init__(self, dsn: str, patient: bool) -> None:
-        self.conn = psycopg.connect(dsn, autocommit=True)
+    def __init__(self, conn: psycopg.Connection, patient: bool) -> None:
+        self.conn = conn
         self.pid = self.conn.info.backend_pid
         self.run("set statement_timeout = '60s'")
         self.run(f"set lock_timeout = '{0 if patient else LOCK_TIMEOUT}'")

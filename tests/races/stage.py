@@ -12,12 +12,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-import psycopg
-
 from tests.races.actor import Actor
+from tests.races.ground import Ground
 
 T = TypeVar("T")
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 def poll(what: Callable[[], bool], why: str, seconds: float = DEADLINE) -> None:
@@ -30,19 +29,23 @@ def poll(what: Callable[[], bool], why: str, seconds: float = DEADLINE) -> None:
 class Stage:
     """Hires actors, runs them in threads, and lets nobody go home with a deadlock."""
 
-    def __init__(self, dsn: str) -> None:
-        self.dsn = dsn
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self.dsn = ground.ready()
         self._actors: list[Actor] = []
+        self._acts: list[Future[Any]] = []
         self._pool = ThreadPoolExecutor(32)
         self.watcher = self.hire()
 
-    def hire(self, *, patient: bool = False) -> Actor:
-        actor = Actor(self.dsn, patient=patient)
+    def hire(self, *, patient: bool = False, new: bool = False) -> Actor:
+        """An actor, on a session of its own that earlier races may have used unless it must be new."""
+        actor = Actor(self._ground.lend(new), patient=patient)
         self._actors.append(actor)
         return actor
 
     def start(self, act: Callable[..., T], *args: Any, **named: Any) -> Future[T]:
-        return self._pool.submit(act, *args, **named)
+        self._acts.append(self._pool.submit(act, *args, **named))
+        return self._acts[-1]
 
     def waits(self, actor: Actor, for_whom: Actor | None = None) -> bool:
         blockers = self.watcher.one("select pg_blocking_pids(%s)", actor.pid)
@@ -69,18 +72,13 @@ class Stage:
             yield self
         finally:
             # Who is still at work after a failed test is stopped, so that it ends now and not at some timeout.
-            for actor in self._actors:
-                actor.conn.cancel()
-                actor.conn.close()
+            if not all(act.done() for act in self._acts):
+                for actor in self._actors:
+                    actor.conn.cancel()
+                    actor.conn.close()
             self._pool.shutdown(wait=True, cancel_futures=True)
-        assert self._deadlocks() == 0
-
-    def _deadlocks(self) -> int:
-        # Backends report what they counted when they go: wait until ours have gone.
-        pids = [actor.pid for actor in self._actors]
-        with psycopg.connect(self.dsn, autocommit=True) as conn:
-            gone = "select not exists (select 1 from pg_stat_activity where pid = any(%s))"
-            poll(lambda: bool(conn.execute(gone, [pids]).fetchone()[0]), "closed connections are gone")
-            return conn.execute("select deadlocks from pg_stat_database where datname = current_database()").fetchone()[
-                0
-            ]
+            for actor in self._actors:
+                self._ground.take_back(actor.conn, actor.pid)
+            deadlocks = self._ground.deadlocks()
+            self._ground.tidy()
+        assert deadlocks == 0, f"{deadlocks} deadlocks"

@@ -126,12 +126,12 @@ def test_two_operators_that_make_one_channel_make_it_once(stage: Stage):
 
 
 def test_migration_while_consumers_and_senders_run_disturbs_nobody(stage: Stage):
-    going = threading.Event()
-    going.set()
+    over = threading.Event()
 
     def send(actor: Actor) -> int:
         count = 0
-        while going.is_set():
+        # A pause after each: messages of one ordering key leave one by one, and thousands of them take a minute.
+        while not over.wait(0.02):
             actor.send_batch("a", 3)
             actor.send("b", ordering_key="k")
             count += 4
@@ -139,16 +139,19 @@ def test_migration_while_consumers_and_senders_run_disturbs_nobody(stage: Stage)
 
     def work(actor: Actor) -> int:
         done = 0
-        while going.is_set() or actor.one("select count(*) from menzil.queue") > 0:
-            done += actor.complete(actor.dequeue(10)).count("settled")
-        return done
+        while True:
+            taken = actor.dequeue(10)
+            done += actor.complete(taken).count("settled")
+            if not taken and over.is_set() and actor.one("select count(*) from menzil.queue") == 0:
+                return done
 
     senders = [stage.start(send, stage.hire(patient=True)) for _ in range(2)]
     workers = [stage.start(work, stage.hire(patient=True)) for _ in range(2)]
     for _ in range(3):
         assert migrate(stage.dsn, reapply=True).code_applied
-    going.clear()
+    over.set()
     sent = sum(future.result(timeout=60) for future in senders)
+    assert sent > 100
     assert sum(future.result(timeout=200) for future in workers) == sent
 
 

@@ -58,7 +58,7 @@ def caller(stage: Stage, request: pytest.FixtureRequest) -> tuple[Actor, dict[st
     watcher.run("select menzil.message_complete(%s::bigint, 1)", watcher.take(1, "a")[0].id)
     flying = [lease.id for lease in watcher.take(2)]
     named = {"ids": flying, "attempts": [1, 1], "id": flying[0], "last": sent[-1]}
-    actor = stage.hire(patient=True)
+    actor = stage.hire(patient=True, new=True)
     if request.param == "used connection":
         for text in CALLS.values():
             for _ in range(3):

@@ -84,7 +84,7 @@ def test_batches_with_the_same_keys_in_another_order_wait_and_do_not_deadlock(ev
         assert first.one(batch.format(", ".join(keyed))) == 4
         waiting = events.start(second.one, batch.format(", ".join(reversed(keyed))))
         events.until_waiting(second, first)
-    assert waiting.result(timeout=20) == 4
+    assert waiting.result(timeout=60) == 4
     assert events.live() == 4
 
 
@@ -95,7 +95,7 @@ def test_a_subscription_made_twice_at_once_is_one(events: Stage):
         made = one.one(subscribe)
         waiting = events.start(two.one, subscribe)
         events.until_waiting(two, one)
-    assert waiting.result(timeout=20) == made
+    assert waiting.result(timeout=60) == made
 
 
 def test_an_event_type_that_is_being_dropped_takes_no_new_subscription(events: Stage):
@@ -105,7 +105,7 @@ def test_an_event_type_that_is_being_dropped_takes_no_new_subscription(events: S
         waiting = events.start(other.one, "select menzil.subscribe('placed', 'b')")
         events.until_waiting(other, operator)
     with pytest.raises(Exception, match="no event type named"):
-        waiting.result(timeout=20)
+        waiting.result(timeout=60)
     assert events.watcher.one("select count(*) from menzil.subscription where event_type = 'placed'") == 0
 
 

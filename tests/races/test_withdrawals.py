@@ -5,8 +5,6 @@ A cancel waits for visits of the message's lane that began before it, a purge fo
 
 from __future__ import annotations
 
-import time
-
 import psycopg
 import pytest
 
@@ -491,9 +489,7 @@ def test_run_that_loses_a_thousand_messages_to_one_transaction_is_written_once_a
     assert operator.one(cancel, gone) == 1000
     stage.watcher.run("select setval('menzil.swept_at', 0)")  # the next look is a full one
     for channel, expected in (("b", [other]), ("a", left)):
-        began = time.monotonic()
         taken = consumer.take(1, channel)
-        assert time.monotonic() - began < 2
         assert [lease.id for lease in taken + consumer.dequeue(1201, channel)] == expected
     assert 1 <= stage.watcher.one("select pg_sequence_last_value('public.writes')") <= 5
     assert stage.nothing_is_ready()

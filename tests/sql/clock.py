@@ -64,7 +64,7 @@ def created_at(conn: psycopg.Connection, message: int, at: str) -> None:
         conn.execute("update menzil.run set flags = flags | 1")
 
 
-def until(look: Callable[[], Found], seconds: float = 10) -> Found:
+def until(look: Callable[[], Found], seconds: float = 60) -> Found:
     """Look again and again until there is something to see; fail when there is nothing in time."""
     deadline = time.monotonic() + seconds
     while not (found := look()):

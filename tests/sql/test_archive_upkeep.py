@@ -226,7 +226,7 @@ def test_a_settle_that_meets_a_drop_is_kept(queue: Queue, connect) -> None:
         answer = pool.submit(other.complete, message)  # waits for the commit, or not: PostgreSQL decides
         wait([answer], 0.2)
         slow.conn.commit()
-        assert answer.result(5) == {sent: "settled"}
+        assert answer.result(60) == {sent: "settled"}
     assert queue.archived(sent).status == "completed"
 
 
@@ -235,7 +235,7 @@ def test_a_cleanup_that_is_left_open_is_the_only_thing_that_stops_senders(queue:
     ended(queue, 8)
     slow, other = Queue(connect(autocommit=False)), Queue(connect())
     assert slow.call("cleanup_old_archive_partitions", 120) == 0  # nothing is old: nothing is locked
-    other.conn.execute("set lock_timeout = '1s'")
+    other.conn.execute("set lock_timeout = '20s'")
     other.send()
     slow.conn.rollback()
     assert queue.call("job_run", "retention") == 1
@@ -247,7 +247,7 @@ def test_months_that_are_made_in_an_open_transaction_let_plain_messages_through(
     queue.complete(queue.lease())
     slow, other = Queue(connect(autocommit=False)), Queue(connect())
     assert slow.call("maintain_archive_partitions", 8) == 5
-    other.conn.execute("set lock_timeout = '1s'")
+    other.conn.execute("set lock_timeout = '20s'")
     sent = other.call("send", "work", {})
     message = other.lease()
     assert (message.id, other.complete(message)) == (sent, {sent: "settled"})
@@ -271,7 +271,7 @@ def test_two_cleanups_at_the_same_time_do_not_meet(queue: Queue, connect) -> Non
     ended(queue, 8)
     slow = Queue(connect(autocommit=False))
     assert slow.call("cleanup_old_archive_partitions") == 1
-    queue.conn.execute("set lock_timeout = '2s'")
+    queue.conn.execute("set lock_timeout = '20s'")
     assert queue.call("cleanup_old_archive_partitions") == 0
     slow.conn.rollback()
     assert queue.call("cleanup_old_archive_partitions") == 1

@@ -86,7 +86,7 @@ def test_the_job_leaves_a_letter_that_somebody_redrives(queue: Queue, connect) -
     forget(queue)
     other = connect(autocommit=False)
     other.execute("select menzil.redrive_message(%s)", [held])
-    queue.conn.execute("set lock_timeout = '1s'")
+    queue.conn.execute("set lock_timeout = '20s'")
     assert queue.call("job_run", "causes") == 1
     assert queue.one("select id from menzil.dlq where cause_hash is not null") == free
     other.commit()
@@ -114,7 +114,7 @@ def test_two_who_redrive_one_cause_take_different_letters(queue: Queue, connect)
     (row,) = queue.rows("dlq_causes")
     first = Queue(connect(autocommit=False))
     assert first.call("redrive_endpoint", "work", row.cause_hash, 2) == 2
-    queue.conn.execute("set lock_timeout = '1s'")
+    queue.conn.execute("set lock_timeout = '20s'")
     assert queue.call("redrive_endpoint", "work", row.cause_hash, 2) == 2
     first.conn.commit()
     assert queue.one("select count(distinct redriven_id) from menzil.dlq") == 4

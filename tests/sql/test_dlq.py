@@ -282,7 +282,7 @@ def test_a_dead_letter_that_somebody_redrives_is_not_cleaned_up(queue: Queue, co
     age(queue, 31)
     slow = Queue(connect(autocommit=False))
     slow.call("redrive_message", letter(queue, dead).id)
-    queue.conn.execute("set lock_timeout = '2s'")
+    queue.conn.execute("set lock_timeout = '20s'")
     assert queue.call("cleanup_dlq") == 1
     slow.conn.commit()
     assert letter(queue, dead).status == "redriven"

@@ -45,7 +45,7 @@ def test_each_job_is_claimed_once_until_it_is_due_again(queue: Queue) -> None:
 
 def test_a_worker_does_not_wait_for_another_that_is_claiming(queue: Queue, connect) -> None:
     slow, quick = Queue(connect(autocommit=False)), Queue(connect())
-    quick.conn.execute("set lock_timeout = '1s'")
+    quick.conn.execute("set lock_timeout = '20s'")
     first = slow.call("job_claim")
     others = [quick.call("job_claim") for _ in queue.all(JOBS)]
     assert first not in others
@@ -94,7 +94,7 @@ def test_jobs_commit_one_by_one(queue: Queue, connect, failing: str) -> None:
     with psycopg.Connection.connect(other.info.dsn, password=other.info.password, autocommit=True) as worker:
         thread = threading.Thread(target=lambda: worker.execute("call menzil.run_jobs('w')"))
         thread.start()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while pid is None and time.monotonic() < deadline:
             row = other.execute(sql).fetchone()
             pid = row[0] if row else None
@@ -119,9 +119,9 @@ def test_a_round_gives_up_where_another_transaction_holds_the_table(queue: Queue
     queue.conn.execute(f"drop table {month}")
     holder = connect(autocommit=False)
     holder.execute("lock table menzil.archive_default in access share mode")
-    began = time.monotonic()
+    queue.conn.execute("set statement_timeout = '60s'")  # one that does not give up waits for ever
     assert run(queue, "partitions") == 0
-    assert time.monotonic() - began < 2
+    queue.conn.execute("reset statement_timeout")
     holder.rollback()
     assert run(queue, "partitions") == 1
 

@@ -233,10 +233,10 @@ def test_watching_waits_for_no_consumer_and_no_consumer_waits_for_it(queue: Queu
     sent = queue.send_batch("hook", 5)
     holder, watcher = Queue(connect(autocommit=False)), Queue(connect(autocommit=False))
     assert [message.id for message in holder.dequeue(2)] == sent[:2]  # its lane and gate stay locked
-    watcher.conn.execute("set lock_timeout = '1ms'")
+    watcher.conn.execute("set lock_timeout = '20s'")
     watcher.rows(function)
     holder.conn.commit()
-    queue.conn.execute("set lock_timeout = '1ms'")
+    queue.conn.execute("set lock_timeout = '20s'")
     assert [message.id for message in queue.dequeue(5)] == sent[2:]
 
 

@@ -133,7 +133,7 @@ def test_a_message_that_expires_while_it_waits_for_its_retry_does_not_block_its_
     second = queue.send(ordering_key="k")
     assert queue.fail(queue.lease(), retry_after="1 hour") == "retry"
     pass_time(queue.conn, 11)
-    (message,) = until(lambda: queue.dequeue(10), seconds=2)
+    (message,) = until(lambda: queue.dequeue(10))
     assert message.id == second
     assert queue.status(expiring).status == "expired"
 

@@ -155,7 +155,7 @@ def test_a_round_that_dies_counts_nothing_and_the_next_counts_all(queue: Queue, 
 def test_a_round_beside_another_counts_nothing(queue: Queue, other: Queue) -> None:
     queue.send_batch("work", 20)
     other.one("select menzil._pulse(100000)")
-    queue.conn.execute("set lock_timeout = '1s'")
+    queue.conn.execute("set lock_timeout = '20s'")
     assert queue.one("select menzil._pulse(100000)") == 0
     other.conn.commit()
     count(queue)

@@ -349,7 +349,7 @@ def test_an_open_redrive_holds_up_neither_consumers_nor_another_redrive(queue: Q
     first, second = die(queue, ordering_key="a"), die(queue, ordering_key="b")
     slow = Queue(connect(autocommit=False))
     slow.call("redrive_message", letter(queue, first).id)
-    queue.conn.execute("set lock_timeout = '2s'")
+    queue.conn.execute("set lock_timeout = '20s'")
     sent = queue.send(ordering_key="a")
     message = queue.lease()
     assert message.id == sent

@@ -204,7 +204,7 @@ def test_two_open_transactions_never_wait_for_each_other(queue: Queue, connect) 
     queue.call("channel_set", "limited", 1, 100, 1000)
     first, second = Queue(connect(autocommit=False)), Queue(connect(autocommit=False))
     for sender in (first, second):
-        sender.conn.execute("set lock_timeout = '1s'")
+        sender.conn.execute("set lock_timeout = '20s'")
         for channel in ("work", "limited"):
             sender.send(channel)
             sender.send(channel, ordering_key="same")

@@ -244,7 +244,7 @@ def test_rolled_back_sends_do_not_eat_the_room_while_somebody_is_always_busy(que
         busy.commit()
         busy = next_one
         queue.one("select pg_current_xact_id()::text")
-    until(lambda: fits(queue), seconds=3)
+    until(lambda: fits(queue))
 
 
 def told(queue: Queue) -> int:

@@ -317,7 +317,7 @@ def test_looking_waits_for_nobody_and_writes_nothing(served: Queue, connect: Con
     opened[3].call("set_setting", "default_max_retries", "3")
     opened[4].conn.execute("lock table menzil.worker, menzil.dead_letter, menzil.attempt in exclusive mode")
     looking = Queue(connect(autocommit=False))
-    looking.conn.execute("set lock_timeout = '100ms'; set default_transaction_read_only = on")
+    looking.conn.execute("set lock_timeout = '20s'; set default_transaction_read_only = on")
     looking.conn.commit()
     for call in (
         *(f"message_why({message})" for message in sent),

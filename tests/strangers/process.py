@@ -38,10 +38,10 @@ class WorkerProcess:
         if self._process is not None:
             self._process.terminate()
             try:
-                self._process.wait(20)
+                self._process.wait(60)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-            self._listener.join(10)
+            self._listener.join(60)
 
     def _listen(self) -> None:
         assert self._process is not None

@@ -16,6 +16,7 @@ from psycopg.conninfo import make_conninfo
 
 from menzil.embedded import Embedded, binaries
 from tests.conftest import database
+from tests.memory import MEMORY
 from tests.strangers.busy import Busy, drain, live, prepare
 
 BIN = binaries.find().bin
@@ -31,7 +32,7 @@ class Dump(NamedTuple):
 @pytest.fixture(scope="module")
 def younger() -> Iterator[Embedded]:
     """A second server, which has not had as many transactions as the first."""
-    with tempfile.TemporaryDirectory(prefix="mz-", ignore_cleanup_errors=True) as place:
+    with tempfile.TemporaryDirectory(prefix="mz-", dir=MEMORY, ignore_cleanup_errors=True) as place:
         Path(place).chmod(0o755)
         running = Embedded(Path(place) / "pg", durable=False).start()
         yield running

@@ -16,6 +16,7 @@ import pytest
 from menzil.embedded import binaries
 from menzil.embedded.account import server_account
 from menzil.install import migrate
+from tests.memory import MEMORY
 from tests.strangers.busy import Busy, drain, live, prepare
 
 BIN = binaries.find().bin
@@ -83,7 +84,7 @@ class Pair:
 
 @pytest.fixture
 def pair() -> Iterator[Pair]:
-    with tempfile.TemporaryDirectory(prefix="mz-", ignore_cleanup_errors=True) as place:
+    with tempfile.TemporaryDirectory(prefix="mz-", dir=MEMORY, ignore_cleanup_errors=True) as place:
         Path(place).chmod(0o755)
         running = Pair(Path(place))
         try:

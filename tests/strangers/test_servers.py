@@ -13,6 +13,7 @@ from psycopg.conninfo import make_conninfo
 
 from menzil.embedded import Embedded
 from menzil.install import migrate
+from tests.memory import MEMORY
 from tests.strangers.test_failovers import BIN, Pair
 
 pytestmark = pytest.mark.skipif(not (BIN / "pg_upgrade").exists(), reason=f"{BIN} has no pg_upgrade")
@@ -23,7 +24,7 @@ LEASE = "select count(*) from menzil.message_dequeue(60000, 10)"
 @pytest.fixture
 def old() -> Iterator[Pair]:
     """A server whose database postgres, with the same oid on every server, holds one message."""
-    with tempfile.TemporaryDirectory(prefix="mz-", ignore_cleanup_errors=True) as place:
+    with tempfile.TemporaryDirectory(prefix="mz-", dir=MEMORY, ignore_cleanup_errors=True) as place:
         Path(place).chmod(0o755)
         running = Pair(Path(place))
         try:

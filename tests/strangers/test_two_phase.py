@@ -11,6 +11,7 @@ import pytest
 
 from menzil.embedded import Embedded
 from menzil.install import migrate
+from tests.memory import MEMORY
 from tests.strangers.stage import Stage
 from tests.strangers.table import TWO_PHASE
 from tests.strangers.words import Stranger
@@ -18,7 +19,7 @@ from tests.strangers.words import Stranger
 
 @pytest.fixture(scope="module")
 def two_phase() -> Iterator[Stage]:
-    with tempfile.TemporaryDirectory(prefix="mz-", ignore_cleanup_errors=True) as place:
+    with tempfile.TemporaryDirectory(prefix="mz-", dir=MEMORY, ignore_cleanup_errors=True) as place:
         Path(place).chmod(0o755)
         server = Embedded(Path(place) / "pg", durable=False).start()
         with psycopg.connect(server.dsn, autocommit=True) as conn:

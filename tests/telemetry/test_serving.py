@@ -33,7 +33,7 @@ def served(listen: Listen) -> Iterator[Served]:
 
 
 def get(port: int, path: str = "/metrics", method: str = "GET", **headers: str) -> tuple[int, str, bytes]:
-    conn = http.client.HTTPConnection(HOST, port, timeout=30)
+    conn = http.client.HTTPConnection(HOST, port, timeout=60)
     try:
         conn.request(method, path, headers=headers)
         answer = conn.getresponse()
@@ -147,7 +147,7 @@ def running(*words: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
             raise AssertionError("".join(said))
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(60)
 
 
 def test_the_command_serves_until_it_is_told_to_stop(db: str, mq: menzil.Menzil) -> None:
@@ -161,7 +161,7 @@ def test_the_command_serves_until_it_is_told_to_stop(db: str, mq: menzil.Menzil)
         assert content_type.startswith("application/openmetrics-text")
         assert value(series(body, openmetrics=True), "menzil_messages_sent_total", channel="billing") == 1
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 @pytest.mark.slow
@@ -195,7 +195,7 @@ def test_a_worker_serves_its_own_numbers(
         while value(found, "menzil_worker_settles_total", result="completed") != 2:
             found = series(get(port)[2])
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     assert value(found, "menzil_worker_leases_total") == 3
     assert value(found, "menzil_worker_reconnects_total") == 0
     assert value(found, "menzil_wait_seconds_count", channel="billing") == 3

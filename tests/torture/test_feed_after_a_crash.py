@@ -15,6 +15,7 @@ import pytest
 
 from menzil.embedded import Embedded
 from menzil.install import migrate
+from tests.memory import MEMORY
 
 HURRY = "select set_config('synchronous_commit', 'off', true), menzil.message_complete(%s, 1)"
 
@@ -22,7 +23,7 @@ HURRY = "select set_config('synchronous_commit', 'off', true), menzil.message_co
 @pytest.fixture
 def crashing() -> Iterator[str]:
     """A server of its own whose log is written late."""
-    with tempfile.TemporaryDirectory(prefix="mz-", ignore_cleanup_errors=True) as place:
+    with tempfile.TemporaryDirectory(prefix="mz-", dir=MEMORY, ignore_cleanup_errors=True) as place:
         Path(place).chmod(0o755)
         running = Embedded(Path(place) / "pg", durable=False).start()
         migrate(running.dsn)

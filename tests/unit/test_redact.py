@@ -230,8 +230,8 @@ def test_no_text_takes_longer_than_its_length(part: str) -> None:
         return time.process_time() - begun
 
     small = min(cost(20_000) for _ in range(3))
-    # Four times the text; sixteen times the time would be quadratic.
-    assert cost(80_000) < max(8 * small, 0.5)
+    # Four times the text; sixteen times the time would be quadratic. A busy machine may spoil a try, not all three.
+    assert any(cost(80_000) < max(8 * small, 0.5) for _ in range(3))
 
 
 KEYS = st.sampled_from(["password", "my_token", "user", "card", "number", "a", "b", "Authorization", "x y"])

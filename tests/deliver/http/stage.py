@@ -71,7 +71,7 @@ def completed(outcome: Outcome) -> Complete:
     return outcome
 
 
-async def until(condition: Callable[[], bool], seconds: float = 5) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 60) -> None:
     """Wait for something that another task brings about."""
     async with asyncio.timeout(seconds):
         while not condition():

@@ -131,10 +131,10 @@ def test_a_handshake_that_hangs_ends_with_the_connect_timeout(loop: Any) -> None
             await asyncio.Event().wait()
 
         async with raw(hang) as receiver, protocol() as http:
-            there = endpoint(receiver.url.replace("http:", "https:"), timeout_seconds=5, connect_timeout_seconds=0.2)
+            there = endpoint(receiver.url.replace("http:", "https:"), timeout_seconds=60, connect_timeout_seconds=0.2)
             started = asyncio.get_running_loop().time()
             outcome = failed(await http.deliver(message(), there))
-            assert asyncio.get_running_loop().time() - started < 0.6
+            assert asyncio.get_running_loop().time() - started < 30
             assert outcome.reason == f"No connection to 127.0.0.1:{receiver.port} within 0.2 s (TLS handshake)"
             assert outcome.retry is True
 

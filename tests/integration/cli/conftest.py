@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
 
 from menzil import Menzil
 from menzil.embedded import Embedded
-from tests.conftest import adopt
+from tests.conftest import database
 from tests.integration.cli.user import User
 from tests.sql.emptying import empty
 
@@ -20,20 +19,22 @@ from tests.sql.emptying import empty
 @pytest.fixture(scope="module")
 def cli_db(server: Embedded, _installed: str) -> Iterator[str]:
     """The DSN of the database that the tests of one file share."""
-    with psycopg.connect(server.dsn, autocommit=True) as conn:
-        conn.execute(f"create database cli template {_installed}")
-        dsn = make_conninfo(server.dsn, dbname="cli")
-        adopt(dsn)
+    with database(server, "cli", _installed) as dsn:
         yield dsn
-        conn.execute("drop database cli with (force)")
+
+
+@pytest.fixture(scope="module")
+def keeper(cli_db: str) -> Iterator[psycopg.Connection]:
+    """Empties the queue between tests; a session that has done so before does it five times as fast."""
+    with psycopg.connect(cli_db, autocommit=True) as conn:
+        yield conn
 
 
 @pytest.fixture
-def user(cli_db: str) -> User:
+def user(cli_db: str, keeper: psycopg.Connection) -> User:
     """Somebody in front of an empty queue with one channel named work."""
-    with psycopg.connect(cli_db, autocommit=True) as conn:
-        empty(conn)
-        conn.execute("select menzil.channel_set('work')")
+    empty(keeper)
+    keeper.execute("select menzil.channel_set('work')")
     return User(cli_db)
 
 

@@ -40,7 +40,7 @@ def play(dsn: str, script: Play, **given: str) -> None:
     asyncio.run(run())
 
 
-async def shown(app: Top, condition: Callable[[], bool], seconds: float = 20) -> None:
+async def shown(app: Top, condition: Callable[[], bool], seconds: float = 60) -> None:
     """Wait for something to be on the screen."""
     ends = asyncio.get_running_loop().time() + seconds
     while not condition():

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.memory import MEMORY
+
 PGBIN = Path(os.environ.get("PGBIN", "/usr/lib/postgresql/15/bin"))
 
 
@@ -30,11 +32,13 @@ def missing() -> str | None:
 def system_postgres() -> Iterator[str]:
     """Start a server on a socket in a temporary directory and give its DSN; stop it and clean up afterwards."""
     user = _unprivileged() if os.geteuid() == 0 else None
-    home = Path(tempfile.mkdtemp(prefix="mz-"))
+    home = Path(tempfile.mkdtemp(prefix="mz-", dir=MEMORY))
     if user is not None:
         shutil.chown(home, user)
     data = home / "data"
-    options = f"-c listen_addresses='' -c unix_socket_directories={home} -c fsync=off"
+    # Just-in-time compilation is the subject of tests/settings; here it took most of the time.
+    settings = f"listen_addresses='' unix_socket_directories={home} fsync=off full_page_writes=off jit=off"
+    options = " ".join(f"-c {setting}" for setting in settings.split())
 
     def run(program: str, *arguments: str) -> None:
         subprocess.run(

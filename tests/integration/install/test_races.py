@@ -25,7 +25,7 @@ STOP = "select pg_advisory_xact_lock(4711);\n"
 MIGRATION_LOCK = "select pg_advisory_xact_lock(120282525984108)"
 
 
-def wait_for(what: Callable[[], bool], seconds: float = 20) -> None:
+def wait_for(what: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -72,7 +72,7 @@ def test_second_migrator_waits_and_finds_the_work_done(empty, plant, isolation):
         two = pool.submit(
             migrate, empty, root=root, pace=patient, progress=lambda line: "waiting" in line and waits.set()
         )
-        assert waits.wait(20)
+        assert waits.wait(60)
         assert not two.done()
         conn.execute("select pg_advisory_unlock(4711)")
         assert one.result().applied == LABELS[:1]
@@ -155,7 +155,7 @@ def test_killed_client_process_leaves_whole_steps_only(empty, plant):
             wait_for(lambda: bool(waiting_backends(conn)))
         finally:
             process.kill()
-        assert process.wait(20) == -signal.SIGKILL
+        assert process.wait(60) == -signal.SIGKILL
         conn.execute("select pg_advisory_unlock(4711)")
         # What the dead one left half done is rolled back; the next migrator waits for that if it has to.
         second.write_text(good)

@@ -14,6 +14,7 @@ from psycopg.conninfo import make_conninfo
 
 from menzil.install import drift, migrate, script
 from menzil.install.tree import PACKAGE_SQL
+from tests.conftest import adopt, drop_database
 from tests.integration.install.old_release import Filled, Hand, fill
 from tests.sql import golden
 
@@ -62,7 +63,7 @@ def copied(dsn: str, name: str, template: str) -> Iterator[str]:
         try:
             yield make_conninfo(dsn, dbname=name)
         finally:
-            conn.execute(f"drop database {name} with (force)")
+            drop_database(conn, name)
 
 
 def test_migrations_of_a_release_never_change(old_tree):
@@ -88,16 +89,24 @@ def by_script(dsn: str) -> None:
             todo = conn.execute("select statement from menzil._missing_indexes()").fetchall()
 
 
-@pytest.fixture(params=[by_migrate, by_script], ids=["migrate", "script"])
+@pytest.fixture(scope="session", params=[by_migrate, by_script], ids=["migrate", "script"])
 def upgrade(request: pytest.FixtureRequest) -> Callable[[str], None]:
     return request.param
 
 
-@pytest.fixture
-def upgraded(stage: Stage, upgrade: Callable[[str], None]) -> Iterator[str]:
-    """The filled database after its upgrade."""
+@pytest.fixture(scope="session")
+def upgraded_once(stage: Stage, upgrade: Callable[[str], None]) -> Iterator[str]:
+    """The filled database after its upgrade; an upgrade takes ten times as long as a copy of its result."""
     with copied(stage.dsn, "install_upgraded", "install_filled") as dsn:
         upgrade(dsn)
+        yield dsn
+
+
+@pytest.fixture
+def upgraded(upgraded_once: str) -> Iterator[str]:
+    """A copy of it that the test may change."""
+    with copied(upgraded_once, "install_upgraded_copy", "install_upgraded") as dsn:
+        adopt(dsn)
         yield dsn
 
 

@@ -7,13 +7,12 @@ from typing import Any, TypeVar
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
 
 from menzil import Menzil
 from menzil.embedded import Embedded
 from menzil.ops.op import Op
 from menzil.ops.run import run as run_op
-from tests.conftest import adopt
+from tests.conftest import database
 from tests.sql.emptying import empty
 
 T = TypeVar("T")
@@ -22,12 +21,22 @@ T = TypeVar("T")
 @pytest.fixture(scope="module")
 def watched_db(server: Embedded, _installed: str) -> Iterator[str]:
     """The DSN of the database that the tests of one file share."""
-    with psycopg.connect(server.dsn, autocommit=True) as conn:
-        conn.execute(f"create database watched template {_installed}")
-        dsn = make_conninfo(server.dsn, dbname="watched")
-        adopt(dsn)
+    with database(server, "watched", _installed) as dsn:
         yield dsn
-        conn.execute("drop database watched with (force)")
+
+
+@pytest.fixture(scope="module")
+def keeper(watched_db: str) -> Iterator[psycopg.Connection]:
+    """Empties the queue between tests; a session that has done so before does it five times as fast."""
+    with psycopg.connect(watched_db, autocommit=True) as conn:
+        yield conn
+
+
+@pytest.fixture(scope="module")
+def looker(watched_db: str) -> Iterator[psycopg.Connection]:
+    """Who looks writes nothing."""
+    with psycopg.connect(watched_db, autocommit=True, options="-c default_transaction_read_only=on") as conn:
+        yield conn
 
 
 class Seat:
@@ -43,14 +52,11 @@ class Seat:
 
 
 @pytest.fixture
-def seat(watched_db: str) -> Iterator[Seat]:
-    """Somebody in front of an empty queue with one channel named work. Who looks writes nothing."""
-    with psycopg.connect(watched_db, autocommit=True) as conn:
-        empty(conn)
-        conn.execute("select menzil._begin_pulse()")  # as every install does
-        conn.execute("select menzil.channel_set('work')")
-    with psycopg.connect(watched_db, autocommit=True, options="-c default_transaction_read_only=on") as conn:
-        yield Seat(conn)
+def seat(keeper: psycopg.Connection, looker: psycopg.Connection) -> Seat:
+    """Somebody in front of an empty queue with one channel named work."""
+    empty(keeper)
+    keeper.execute("select menzil.channel_set('work')")
+    return Seat(looker)
 
 
 @pytest.fixture
