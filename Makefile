@@ -3,7 +3,7 @@
 
 # The Python that .venv was made with, while there is one, so that a choice made once lasts.
 PYTHON ?= $(shell test -x .venv/bin/python && echo .venv/bin/python || echo python3)
-XDIST ?= -n 2 --dist loadfile
+XDIST ?= -n 2 --dist loadfile --no-loadscope-reorder
 PYTEST_ARGS ?=
 # How many histories of the engine `make torture` compares with its model; `make test` runs fewer.
 MODEL_EXAMPLES ?= 3000

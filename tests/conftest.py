@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -17,6 +18,16 @@ from menzil.embedded import Embedded
 from menzil.install import migrate
 
 _numbers = itertools.count(1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Which test process runs which file. Other modes of pytest-xdist stay as they are."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from tests.turns import Turns
+
+    return Turns(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
