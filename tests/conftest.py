@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -36,6 +37,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         folder = item.nodeid.split("/")[1]
         files[item.nodeid.split("::")[0]] += SLOW if item.get_closest_marker("slow") else SECONDS.get(folder, OTHERS)
     items.sort(key=lambda item: -files[item.nodeid.split("::")[0]])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Which test process runs which file. Other modes of pytest-xdist stay as they are."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from tests.turns import Turns
+
+    return Turns(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -17,14 +17,10 @@ from tests.spark import warm
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["event_log", "planted", "small", "spark", "work"]
+__all__ = ["compiled", "event_log", "planted", "spark", "work"]
 
-#: Plans that are interpreted as they are.
-SMALL = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
+#: Plans are interpreted: with little data, compiling a plan takes longer than running it.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -62,22 +58,20 @@ def spark(event_log: Path) -> Iterator[SparkSession]:
             patch.delenv(name, raising=False)
         patch.setenv("MENZIL_PG_DIR", "/nonexistent")
         session = get_session("tests", "local[2,3]", quick=True, conf=conf)
+    for name, value in INTERPRETED.items():  # so that a test can unset them
+        session.conf.set(name, value)
     yield session
     session.stop()
 
 
-@pytest.fixture(scope="module")
-def small(spark: SparkSession) -> Iterator[None]:
-    """For modules with large plans over little data: compiling those would take longer than running them."""
-    before = {name: spark.conf.get(name, None) for name in SMALL}
-    for name, value in SMALL.items():
-        spark.conf.set(name, value)
+@pytest.fixture
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Plans are compiled to Java code, which is Spark's default. At least one test of every job uses this."""
+    for name in INTERPRETED:
+        spark.conf.unset(name)
     yield
-    for name, old in before.items():
-        if old is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, old)
+    for name, value in INTERPRETED.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from click.testing import CliRunner
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from menzil.cli import main
@@ -26,7 +26,7 @@ from menzil.spark.lake.fingerprint import LEAN_EVENTS, Fingerprint, of_frame
 from menzil.spark.lake.schema import EVENTS, MESSAGES
 from tests.spark.lake_history import DECEMBER, JANUARY, archived, event_lines, fill, in_database, in_lake, lines_in_lake
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small")]
+pytestmark = pytest.mark.slow
 
 
 class OldLake:
@@ -44,36 +44,36 @@ class OldLake:
                 frame = rows(self.spark, conn, self.dsn, month, [part], seen).withColumn(
                     "priority", F.col("priority").cast("smallint")
                 )
-                names = [row[0] for row in frame.select("channel").distinct().collect()]
-                files = []
-                for name in names:
-                    year, number = month.split("-")
-                    directory = f"data/year={year}/month={number}/endpoint={layout.directory(name)}"
-                    files += self._write(frame.where(F.col("channel") == name), directory, month, name)
+                files = self._write(frame, _directory(conn), month)
                 self._manifest("export", MESSAGES, month, files, part, Fingerprint.of_archive(seen[0]))
             whole = Fingerprint.of_events(run(conn, ops.event_log_fingerprint(None, None)))
             lines = event_rows(self.spark, self.dsn, [part], whole).drop("actor", "via")
-            months = [row[0] for row in lines.select(F.date_format("created_at", "yyyy-MM")).distinct().collect()]
-            files = []
-            for month in months:
-                year, number = month.split("-")
-                mine = lines.where(F.date_format("created_at", "yyyy-MM") == month)
-                files += self._write(mine, f"events/year={year}/month={number}", month, None)
+            files = self._write(lines, F.date_format("created_at", "yyyy-MM"), None)
             self._manifest("export", EVENTS, EVENTS, files, part, of_frame(lines, EVENTS, LEAN_EVENTS))
         self._manifest("run", MESSAGES, None, [], None, None)
 
-    def _write(self, frame: DataFrame, directory: str, month: str, name: str | None) -> list[dict[str, Any]]:
-        work = self.place.parent / f"work-{len(list(self.place.rglob('*.parquet')))}"
+    def _write(self, frame: DataFrame, part: Column, month: str | None) -> list[dict[str, Any]]:
+        """A file for each part: of the messages of a month a channel, of the event log, without a month, a month."""
+        work = self.place.parent / f"work-{self.number}"
         self.spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-        frame.coalesce(1).write.option("compression", "zstd").parquet(str(work))
+        rows = frame.withColumn("part", part).coalesce(1)
+        rows.write.partitionBy("part").option("compression", "zstd").parquet(str(work))
         self.spark.conf.unset("spark.sql.parquet.outputTimestampType")
-        (made,) = work.glob("*.parquet")
-        target = self.place / directory / f"first-{month}-5d1c07aa-00000.parquet"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        made.rename(target)
-        path = str(target.relative_to(self.place))
-        endpoint = None if name is None else layout.directory(name)
-        return [{"path": path, "month": month, "endpoint": endpoint, "size": target.stat().st_size, "fingerprint": {}}]
+        files = []
+        for made in sorted(work.glob("part=*/*.parquet")):
+            value = made.parent.name.removeprefix("part=")
+            year, number = (month or value).split("-")
+            directory = f"year={year}/month={number}"
+            directory = f"events/{directory}" if month is None else f"data/{directory}/endpoint={value}"
+            target = self.place / directory / f"first-{month or value}-5d1c07aa-00000.parquet"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            assert not target.exists(), "two files of one part"
+            made.rename(target)
+            files.append({
+                "path": str(target.relative_to(self.place)), "month": month or value,
+                "endpoint": None if month is None else value, "size": target.stat().st_size, "fingerprint": {},
+            })  # fmt: skip
+        return files
 
     def _manifest(
         self, kind: str, table: str, month: str | None, files: list[Any], part: Part | None, whole: Fingerprint | None
@@ -88,6 +88,12 @@ class OldLake:
             "keep_seconds": 0.0, "source": None,
         }  # fmt: skip
         (self.place / "_manifest" / f"{self.number:020}.json").write_text(json.dumps(document))
+
+
+def _directory(conn: psycopg.Connection[Any]) -> Column:
+    """What a channel's directory was called."""
+    names = [name for (name,) in conn.execute("select name from menzil.channels")]
+    return F.create_map(*[F.lit(text) for name in names for text in (name, layout.directory(name))])[F.col("channel")]
 
 
 def test_an_old_lake_is_adopted_without_writing_data_and_goes_on(spark: SparkSession, db: str, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from menzil.spark.jobs.export import export
 from menzil.spark.jobs.report import report
 from tests.spark import busy
 
-pytestmark = [pytest.mark.usefixtures("small"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 SENT = 1000
 

@@ -27,7 +27,7 @@ from tests.spark.made_history import (
 )
 from tests.spark.plants import ALIVE, planted
 
-pytestmark = [pytest.mark.torture, pytest.mark.timeout(7200)]
+pytestmark = [pytest.mark.torture, pytest.mark.timeout(7200), pytest.mark.usefixtures("compiled")]
 
 NUMBER = int(os.environ.get("MENZIL_AUDIT_MESSAGES", "5000000"))
 

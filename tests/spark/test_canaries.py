@@ -14,7 +14,7 @@ from menzil.spark.jobs.report import report
 from tests.canary.canaries import STORED, Canaries, Kind
 from tests.canary.fixtures import Planted
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small")]
+pytestmark = pytest.mark.slow
 
 #: Columns that hold what a sender wrote. All others hold no payload.
 BODIES = {"payload", "content", "headers", "metadata", "state"}

@@ -21,24 +21,21 @@ from tests.spark import stock
 
 pytestmark = pytest.mark.slow
 
+#: A session of ours first, then one of Spark alone: each is an application of the cluster, with executors of its own.
 PROGRAM = """
-    import sys
-    from pyspark.sql import SparkSession
-    spark = SparkSession.builder.getOrCreate()
-    reader = spark.read.format("menzil").schema("id bigint, status string").option("numPartitions", "4")
-    if len(sys.argv) > 1:
-        reader = reader.option("dsn", sys.argv[1])
-    frame = reader.load().where("status = 'failed'")
-    frame.explain("extended")
-    print("failed:", frame.count(), "tasks:", frame.rdd.getNumPartitions())
-    """
-
-
-OURS = """
     from menzil.spark import get_session
     spark = get_session()
     print("master:", spark.sparkContext.master, "name:", spark.sparkContext.appName)
-    print("shuffle:", spark.conf.get("spark.sql.shuffle.partitions"), "rows:", spark.range(10).count())
+    print("shuffle:", spark.conf.get("spark.sql.shuffle.partitions"), "rows:", spark.range(10).count(), flush=True)
+    spark.stop()
+
+    from pyspark.sql import SparkSession
+    spark = SparkSession.builder.getOrCreate()
+    print("pushdown:", spark.conf.get("spark.sql.python.filterPushdown.enabled"))
+    reader = spark.read.format("menzil").schema("id bigint, status string").option("numPartitions", "4")
+    frame = reader.load().where("status = 'failed'")
+    frame.explain("extended")
+    print("failed:", frame.count(), "tasks:", frame.rdd.getNumPartitions())
     """
 
 
@@ -62,8 +59,8 @@ def environment(**more: str) -> dict[str, str]:
     }
 
 
-def submit(program: Path, *options: str, text: str = PROGRAM, **more: str) -> str:
-    program.write_text(textwrap.dedent(text))
+def submit(program: Path, *options: str, **more: str) -> str:
+    program.write_text(textwrap.dedent(PROGRAM))
     command = [f"{spark_home()}/bin/spark-submit"]
     done = subprocess.run(
         [*command, "--conf", "spark.ui.enabled=false", "--driver-memory", "512m", *options, str(program)],
@@ -126,39 +123,41 @@ def cluster(place: Path) -> Iterator[str]:
             process.wait(30)
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cluster")
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    made = tmp_path / "cluster"
+    made.mkdir()
+    return made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def master(place: Path) -> Iterator[str]:
     """The address of a cluster, whose logs and work lie in `place`."""
     with cluster(place) as address:
         yield address
 
 
-def test_a_session_of_ours_under_spark_submit_runs_where_submit_says(master: str, tmp_path: Path) -> None:
-    options = ["--name", "nightly", "--conf", "spark.sql.shuffle.partitions=7", "--executor-memory", "512m"]
-    said = submit(tmp_path / "ours.py", "--master", master, *options, text=OURS)
-    assert f"master: {master} name: nightly\nshuffle: 7 rows: 10\n" in said
-
-
-def test_a_program_of_spark_submit_reads_on_a_cluster_with_the_dsn_of_the_driver_and_shows_the_password_nowhere(
+def test_a_program_of_spark_submit_runs_where_submit_says_and_reads_there_and_shows_the_password_nowhere(
     db_with_history: str, master: str, place: Path, tmp_path: Path
 ) -> None:
     password = conninfo_to_dict(db_with_history)["password"]
     logs = tmp_path / "logs"
     logs.mkdir()
-    events = ["--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir=file://{logs}"]
-    program = tmp_path / "program.py"
-    said = submit(program, "--master", master, "--executor-memory", "512m", *events, MENZIL_DSN=db_with_history)
+    said = submit(
+        tmp_path / "program.py",
+        *("--master", master, "--name", "nightly", "--executor-memory", "512m"),
+        *("--conf", "spark.sql.shuffle.partitions=7"),
+        *("--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir=file://{logs}"),
+        MENZIL_DSN=db_with_history,
+    )
+    assert f"master: {master} name: nightly\nshuffle: 7 rows: 10\n" in said
+    assert "pushdown: false\n" in said, "the second session has a setting of ours"
     assert "failed: 300 tasks: 3" in said
     assert "Executor" in (place / "cluster.log").read_text()  # it ran there, not in the driver
     assert password not in said
     written = [*logs.rglob("*"), *place.glob("work*/**/std*"), place / "cluster.log"]
     files = [file for file in written if file.is_file()]
-    assert any(file.is_relative_to(logs) for file in files)
+    assert len([file for file in files if file.is_relative_to(logs) and file.stat().st_size]) >= 2
     works = [file.relative_to(place).parts[0] for file in files if file.is_relative_to(place) and "work" in str(file)]
     assert len(set(works)) == 2
     for file in files:

@@ -53,6 +53,7 @@ def crash_at(step: str):
     return progress
 
 
+@pytest.mark.usefixtures("compiled")
 def test_the_lake_equals_the_archive_row_by_row_in_files_with_field_ids(
     spark: SparkSession, db: str, tmp_path: Path
 ) -> None:
@@ -93,7 +94,6 @@ def field_ids(fields: Any, before: str = "") -> dict[str, str | None]:
     return found
 
 
-@pytest.mark.usefixtures("small")
 def test_tries_that_are_too_many_to_be_sent_to_every_task_are_counted_where_they_are_read(
     spark: SparkSession, db: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,7 +151,6 @@ def test_a_second_run_exports_only_what_is_new_and_a_repeated_one_nothing(
         lake.read(spark, tmp_path, snapshot=at)
 
 
-@pytest.mark.usefixtures("small")
 def test_a_run_that_crashes_at_every_step_leaves_nothing_half_and_ends_exact(
     spark: SparkSession, db: str, tmp_path: Path
 ) -> None:
@@ -189,7 +188,6 @@ def test_a_run_that_crashes_at_every_step_leaves_nothing_half_and_ends_exact(
     assert in_lake(spark, tmp_path) == more
 
 
-@pytest.mark.usefixtures("small")
 def test_a_message_that_ends_between_export_and_drop_keeps_its_month(
     spark: SparkSession, db: str, tmp_path: Path
 ) -> None:
@@ -212,7 +210,6 @@ def test_a_message_that_ends_between_export_and_drop_keeps_its_month(
     assert set(in_lake(spark, tmp_path)) == {*range(1, 11), 12, 14}
 
 
-@pytest.mark.usefixtures("small")
 def test_a_month_with_a_live_message_is_exported_but_not_dropped(spark: SparkSession, db: str, tmp_path: Path) -> None:
     fill(db, 1, 4)
     with psycopg.connect(db) as conn:
@@ -242,7 +239,6 @@ def _rot(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.usefixtures("small")
 def test_damage_to_a_file_is_found_and_nothing_is_dropped(spark: SparkSession, db: str, tmp_path: Path) -> None:
     fill(db, 1, 8)
     export(spark, db, tmp_path)
@@ -260,7 +256,6 @@ def test_damage_to_a_file_is_found_and_nothing_is_dropped(spark: SparkSession, d
     assert lake.verify(tmp_path, spark=spark).problems == ()
 
 
-@pytest.mark.usefixtures("small")
 def test_a_value_that_somebody_changed_by_a_commit_of_their_own_is_found_and_nothing_is_dropped(
     spark: SparkSession, db: str, tmp_path: Path
 ) -> None:
@@ -282,7 +277,6 @@ def test_a_value_that_somebody_changed_by_a_commit_of_their_own_is_found_and_not
     assert archived(db) == 8
 
 
-@pytest.mark.usefixtures("small")
 def test_until_is_exact_and_what_it_left_out_comes_later_once(spark: SparkSession, db: str, tmp_path: Path) -> None:
     fill(db, 1, 6)
     with psycopg.connect(db) as conn:  # of December there are three: one of each day
@@ -341,6 +335,7 @@ def test_a_later_run_reads_what_is_new_and_nothing_else(db: str) -> None:
 
 @pytest.mark.torture
 @pytest.mark.timeout(3600)
+@pytest.mark.usefixtures("compiled")
 def test_millions_of_messages_leave_with_a_driver_of_one_gigabyte(spark: SparkSession, db: str, tmp_path: Path) -> None:
     """Alone: pytest -m torture -k millions -s tests/spark/test_export.py; MENZIL_LAKE_ROWS says how many."""
     count = int(os.environ.get("MENZIL_LAKE_ROWS", "5000000"))

@@ -22,7 +22,7 @@ from tests.integration.cli.user import User
 from tests.spark.forked import Driver
 from tests.spark.lake_history import DECEMBER, JANUARY, archived, event_lines, fill, in_database, in_lake, lines_in_lake
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small")]
+pytestmark = pytest.mark.slow
 
 _KILLED = """
 import os, signal, sys
@@ -32,7 +32,7 @@ def progress(step, month, rows):
     print(step, month, flush=True)
     if step == "commit":
         os.kill(os.getpid(), signal.SIGKILL)
-spark = get_session("killed", "local[1]", quick=True)
+spark = get_session("killed", "local[1]", quick=True, conf={"spark.sql.codegen.wholeStage": "false"})
 export(spark, os.environ["MENZIL_DSN"], sys.argv[1], run_id="killed", progress=progress)
 """
 

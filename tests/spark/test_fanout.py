@@ -57,6 +57,7 @@ def copies(conn: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
     return sorted(conn.execute(found).fetchall(), key=repr)
 
 
+@pytest.mark.usefixtures("compiled")
 def test_a_fan_out_makes_the_messages_that_publish_makes_and_makes_them_once(
     spark: SparkSession, db: str, conn: psycopg.Connection[Any]
 ) -> None:

@@ -19,6 +19,7 @@ ENDPOINTS = 50
 
 @pytest.mark.torture
 @pytest.mark.timeout(7200)
+@pytest.mark.usefixtures("compiled")
 def test_every_event_of_a_large_table_finds_its_one_subscription_among_thousands(spark: SparkSession, db: str) -> None:
     from menzil.spark.jobs.fanout import fanout, plan_fanout
 

@@ -162,6 +162,7 @@ def test_a_row_that_commits_late_is_still_ahead(spark: SparkSession, db: str, co
     assert stream.run() == []
 
 
+@pytest.mark.usefixtures("compiled")
 def test_batches_are_as_small_as_asked_and_a_restart_goes_on(
     spark: SparkSession, db: str, conn: stock.Conn, tmp_path: Path
 ) -> None:

@@ -142,6 +142,7 @@ def probe(server: Any, spark: SparkSession) -> Any:
         frame.unpersist()
 
 
+@pytest.mark.usefixtures("compiled")
 @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(chosen=st.lists(filters(), min_size=25, max_size=40))
 def test_postgresql_and_spark_agree_on_every_filter_and_row(probe: Any, chosen: list[ds.Filter]) -> None:

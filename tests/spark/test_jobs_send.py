@@ -61,6 +61,7 @@ def test_columns_that_are_left_become_the_payload_and_a_second_run_sends_nothing
     assert plan_send(spark, orders, db, **said).already_sent == 10
 
 
+@pytest.mark.usefixtures("compiled")
 def test_every_option_of_a_message_is_a_column(spark: SparkSession, db: str, conn: psycopg.Connection[Any]) -> None:
     from menzil.spark.jobs.send import send
 

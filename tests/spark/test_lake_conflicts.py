@@ -31,7 +31,7 @@ from tests.spark.lake_history import (
     lines_in_lake,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small")]
+pytestmark = pytest.mark.slow
 
 compact_module = importlib.import_module("menzil.spark.lake.compact")  # the package has a function of that name
 

@@ -81,6 +81,7 @@ def in_duckdb(place: Path) -> pyarrow.Table:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("compiled")
 def test_fields_become_columns_that_every_tool_reads_and_values_that_do_not_fit_are_null(
     spark: SparkSession, db: str, queue: Queue, tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ def conn(db: str) -> Iterator[stock.Conn]:
         yield conn
 
 
+@pytest.mark.usefixtures("compiled")
 def test_every_relation_arrives_with_every_column_and_row(spark: SparkSession, db: str, conn: stock.Conn) -> None:
     stock.used(conn)
     stock.archive(conn, 50, first=100)
@@ -48,6 +49,7 @@ def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(value.astimezone().replace(tzinfo=None) if isinstance(value, datetime) else value for value in row)
 
 
+@pytest.mark.usefixtures("compiled")
 def test_filters_go_to_postgresql_and_leave_other_months_alone(spark: SparkSession, db: str, conn: stock.Conn) -> None:
     stock.archive(conn, 300)
     where = "created_at >= '2026-02-01' and created_at < '2026-03-01' and status = 'failed' and payload like '%körper%'"
@@ -77,6 +79,7 @@ def test_a_session_without_pushdown_reads_the_same(spark: SparkSession, db: str,
     assert with_it
 
 
+@pytest.mark.usefixtures("compiled")
 def test_sql_reads_through_a_view(spark: SparkSession, db: str, conn: stock.Conn) -> None:
     stock.archive(conn, 20)
     password = conninfo_to_dict(db)["password"]

@@ -73,6 +73,7 @@ def test_a_plan_says_how_many_to_whom_and_how_long_and_sends_nothing(
         assert conn.execute("select count(*) from menzil.queue").fetchone() == (0,)
 
 
+@pytest.mark.usefixtures("compiled")
 def test_what_is_replayed_is_new_keeps_what_it_was_and_comes_once(
     spark: SparkSession, exported: tuple[str, str]
 ) -> None:

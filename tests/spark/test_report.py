@@ -14,8 +14,6 @@ from menzil.spark.jobs.report.frames import dead_letters, incidents, prepared
 from tests.spark.made_history import BEGIN, event_frame
 from tests.unit.report.made import EVIL, GOAL, MONDAY, ROWS, TURNS, Given, at, counted, turns
 
-pytestmark = pytest.mark.usefixtures("small")
-
 
 def messages(spark: SparkSession, rows: list[Given]) -> DataFrame:
     return spark.createDataFrame(

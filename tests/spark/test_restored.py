@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 BIN = binaries.find().bin
 
-pytestmark = pytest.mark.usefixtures("small")
-
 
 @pytest.fixture
 def younger() -> Iterator[Embedded]:

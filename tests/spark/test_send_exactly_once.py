@@ -115,5 +115,6 @@ def test_killed_executors_and_drivers_lose_nothing_and_double_nothing(spark: Spa
 
 @pytest.mark.torture
 @pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("compiled")
 def test_killed_executors_and_drivers_with_800_000_rows(spark: SparkSession, db: str) -> None:
     killed_in_the_worst_moment(spark, db, 800_000, 600)

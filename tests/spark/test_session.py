@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import socket
@@ -9,15 +10,17 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 from menzil.model.errors import ConnectionFailedError, UsageError
-from menzil.spark import get_session, read
+from menzil.spark import frozen, get_session, read
 from menzil.spark.session import archive, cache, explain, java, launch
 from menzil.spark.session.defaults import settings
 from menzil.spark.session.launch import command, ordinary
@@ -141,6 +144,24 @@ def test_the_command_line_holds_no_setting_that_others_may_not_read() -> None:
     words = command(java.find_java(), settings, quick=True)
     assert "canary" not in " ".join(words)
     assert "-XX:TieredStopAtLevel=1" in words
+
+
+def test_in_python_processes_of_spark_the_collector_leaves_loaded_modules_alone(spark: SparkSession) -> None:
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            before = gc.get_freeze_count()
+            frozen.freeze_modules()
+            yield pa.record_batch({"before": [before], "after": [gc.get_freeze_count()]})
+
+    frame = spark.range(1).coalesce(1).mapInArrow(work, "before bigint, after bigint")
+    assert frame.collect()[0].after > 10_000
+    for _ in range(frozen.TIMES):
+        frame.collect()
+    row = frame.collect()[0]
+    assert row.before == row.after, "a process that freezes objects at every task grows"
+    unfrozen = gc.get_freeze_count()
+    frozen.freeze_modules()
+    assert gc.get_freeze_count() == unfrozen, "other processes are left alone"
 
 
 def test_a_master_that_is_none_or_does_not_answer_is_refused_before_java_starts() -> None:

@@ -41,6 +41,7 @@ def forget_the_last_batch(place: Path) -> None:
 SENT = "select count(*), count(distinct payload) from menzil.queue"
 
 
+@pytest.mark.usefixtures("compiled")
 def test_every_batch_is_a_send_and_a_replayed_one_changes_nothing(
     spark: SparkSession, work: str, tmp_path: Path
 ) -> None:

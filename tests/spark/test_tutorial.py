@@ -34,6 +34,7 @@ def test_the_page_shows_the_program_and_nothing_else() -> None:
     assert shown == PROGRAM.read_text().split('"""\n\n', 1)[1]
 
 
+@pytest.mark.usefixtures("compiled")
 def test_the_program_prints_what_the_page_shows_also_when_it_runs_twice(
     spark: SparkSession, db: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

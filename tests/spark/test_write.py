@@ -32,6 +32,7 @@ def test_rows_of_many_partitions_become_messages_in_their_order(spark: SparkSess
     assert staged(work) == 0
 
 
+@pytest.mark.usefixtures("compiled")
 def test_everything_a_message_can_carry_comes_from_columns(spark: SparkSession, work: str) -> None:
     frame = spark.sql("""
         select 'work' as channel, named_struct('a', 1, 'b', array('x')) as payload, 7S as priority, 'k' as ordering_key,

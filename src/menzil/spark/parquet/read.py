@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from menzil.spark.frozen import freeze_modules
+
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
@@ -19,6 +21,7 @@ def task(files: FileSystem, shape: pa.Schema) -> Callable[[Any], Iterator[pa.Rec
     """For mapInArrow over paths: their rows, in these columns. One that a file lacks is NULL."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_modules()
         for batch in batches:
             for path in batch.column(0).to_pylist():
                 with files.open_input_file(path) as stream:

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from menzil.spark.frozen import freeze_modules
+
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
@@ -49,6 +51,7 @@ def task(files: FileSystem, place: str, shape: pa.Schema, bounded: tuple[str, ..
     """For mapInArrow: write batches, in which the rows of a key lie together, below `place`."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_modules()
         writer = Writer(files, place, shape, bounded)
         for batch in batches:
             for done in writer.take(pa.Table.from_batches([batch])):

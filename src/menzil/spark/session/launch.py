@@ -115,8 +115,8 @@ def ensure_jvm(settings: Mapping[str, str], *, quick: bool) -> None:
 
 def command(java: Java, settings: Mapping[str, str], *, quick: bool) -> list[str]:
     """The command line. Settings that the session makes itself are not on it: others can read it."""
-    jars = str(Path(spark_home()) / "jars")
-    classpath = os.pathsep.join(sorted(str(jar) for jar in Path(jars).glob("*.jar")))
+    jars = sorted((Path(spark_home()) / "jars").glob("*.jar"), key=_by_use)
+    classpath = os.pathsep.join(map(str, jars))
     quiet = resources.files("menzil.spark.session") / "log4j2.properties"
     words = [*_FLAGS, *([_OPEN_BEFORE_24] if java.major < 24 else []), *(_QUICK if quick else [])]
     return [
@@ -130,6 +130,11 @@ def command(java: Java, settings: Mapping[str, str], *, quick: bool) -> list[str
         *("--conf", f"spark.master={settings.get('spark.master', 'local[*]')}"),
         "pyspark-shell",
     ]
+
+
+def _by_use(jar: Path) -> tuple[bool, str]:
+    """Spark's jars first: it reads its own classes as files to clean closures, and Java searches jars in order."""
+    return not jar.name.startswith(("spark-", "scala-")), jar.name
 
 
 def start(

@@ -15,6 +15,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from menzil.model.errors import MenzilError
+from menzil.spark.frozen import freeze_modules
 
 Kind = TypeVar("Kind", bound=type)
 HIDE = "SPARK_HIDE_TRACEBACK"
@@ -31,6 +32,7 @@ def sentence_first(kind: Kind) -> Kind:
 def _telling(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
+        freeze_modules()
         try:
             return method(*args, **kwargs)
         except MenzilError:
@@ -43,6 +45,7 @@ def _telling(method: Callable[..., Any]) -> Callable[..., Any]:
 def _telling_rows(method: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
     @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        freeze_modules()
         try:
             yield from method(*args, **kwargs)
         except MenzilError:
