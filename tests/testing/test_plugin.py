@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import tempfile
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,7 +78,7 @@ def test_the_page_is_a_project_whose_tests_pass_in_parallel_without_a_superuser(
 
 @pytest.mark.slow
 def test_without_a_server_an_embedded_one_is_started_and_its_template_serves_the_next_run(
-    project: pytest.Pytester, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, place: Path
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, place: Path
 ) -> None:
     monkeypatch.setenv("MENZIL_PG_DIR", str(place))
     monkeypatch.delenv("MENZIL_TEST_DSN", raising=False)
@@ -98,7 +100,7 @@ def test_without_a_server_an_embedded_one_is_started_and_its_template_serves_the
     for _ in range(2):
         done = project.runpytest_subprocess("-s", "-p", "no:cacheprovider")
         done.assert_outcomes(passed=1)
-        found += [line.split()[1:] for line in done.outlines if line.startswith("FOUND")]
+        found += [line.partition("FOUND ")[2].split() for line in done.outlines if "FOUND " in line]
     first, second = found
     assert [len(first), len(second)] == [2, 2], "a template that stays, and the database of the test"
     assert first[0] == second[0]
@@ -107,9 +109,6 @@ def test_without_a_server_an_embedded_one_is_started_and_its_template_serves_the
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    import shutil
-    import tempfile
-
     # Not below pytest's own directory: under root another account runs the server and may not pass through it.
     made = Path(tempfile.mkdtemp(prefix="mzt-"))
     made.chmod(0o755)
