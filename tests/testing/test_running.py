@@ -121,17 +121,19 @@ def test_a_drain_runs_where_the_test_is_and_not_where_the_app_says(client: menzi
     assert app.dsn == "postgresql://nowhere.invalid/production"
 
 
-def test_a_client_of_a_module_follows_each_test_and_goes_back(client: menzil.Menzil, channel: str) -> None:
-    kept, kept_async = (
-        menzil.Menzil("postgresql://nowhere.invalid/x"),
-        menzil.AsyncMenzil("postgresql://nowhere.invalid/x"),
-    )
-    for _ in range(2):
-        with pointed(client.dsn, kept, kept_async):
-            kept.send(channel, 1)
-            asyncio.run(kept_async.send(channel, 2))
-    assert kept.dsn == "postgresql://nowhere.invalid/x"
-    assert len(client.dequeue(10, channels=channel)) == 4
+def test_a_client_of_a_module_follows_each_test_and_goes_back(client: menzil.Menzil, channel: str, db: str) -> None:
+    kept, kept_async = menzil.Menzil(client.dsn), menzil.AsyncMenzil(client.dsn)
+    kept.send(channel, 1)
+    with menzil.Menzil(db) as other:
+        other.channel_set(channel)
+        for _ in range(2):
+            with pointed(db, kept, kept_async):
+                kept.send(channel, 2)
+                asyncio.run(kept_async.send(channel, 3))
+        kept.send(channel, 4)
+        assert [message.payload for message in other.dequeue(10, channels=channel)] == [2, 3, 2, 3]
+    assert [message.payload for message in client.dequeue(10, channels=channel)] == [1, 4]
+    kept.close()
 
 
 def test_a_handler_alone_gets_a_decoded_message_its_hooks_and_its_transaction(

@@ -186,6 +186,11 @@ class Shift:
         self.counts.leased(messages, seconds)
 
     @property
+    def started(self) -> bool:
+        """Whether it leases."""
+        return bool(self._leasing)
+
+    @property
     def in_flight(self) -> int:
         """Messages in this worker's hands."""
         return sum(len(source.held) for source in self.sources) + self.settler.count
