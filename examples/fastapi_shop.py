@@ -1,7 +1,7 @@
 """FastAPI: a request sends in its own transaction, a worker inside the application handles it, the console is mounted.
 
-Runs on the database in MENZIL_DSN, or on an embedded PostgreSQL. You would serve `web` with uvicorn; this program serves
-it by itself, makes three requests, and stops.
+Runs on the database in MENZIL_DSN, or on an embedded PostgreSQL. You would serve `web` with uvicorn; this program
+serves itself, makes three requests, and stops.
 """
 
 import json

@@ -38,9 +38,8 @@ with menzil.Menzil() as mq:
         session.rollback()  # neither the order nor its message
 
     sent = tables.queue
-    stand = select(Order.customer, sent.c.status).join(
-        sent, cast(sent.c.payload["order"].astext, BigInteger) == Order.id
-    )
+    about_order = cast(sent.c.payload["order"].astext, BigInteger) == Order.id
+    stand = select(Order.customer, sent.c.status).join(sent, about_order)
     with Session(engine) as session:
         for customer, status in session.execute(stand.order_by(Order.id)):
             print(customer, status)

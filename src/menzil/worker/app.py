@@ -129,7 +129,7 @@ class Worker(Registering):
     @property
     def started(self) -> bool:
         """Whether it works now, or waits for a copy of a database to be adopted."""
-        return self._shift is not None and (self._shift.started or self._shift.standstill.lasts)
+        return self._shift is not None and (self._shift.started or self._shift.standstill.told)
 
     def override(self, dsn: str | None, **options: Any) -> None:
         """Let a command line have the last word; None leaves a value as it is."""
