@@ -15,7 +15,7 @@ from sqlalchemy import orm
 
 import menzil
 from menzil.model.errors import UsageError
-from menzil.testing import EndlessError, aio, drain, perform
+from menzil.testing import EndlessError, aio, assert_sent, drain, fire, perform
 from menzil.testing.pointing import pointed
 from tests.acceptance.test_orms import url
 
@@ -198,3 +198,17 @@ def test_a_handler_alone_gets_a_session_and_a_model_and_may_be_async(client: men
     assert asyncio.run(aio.perform(app, "counted", [4])) == menzil.Defer(4)
     with pytest.raises(UsageError, match="takes no connection"):
         perform(app, "counted", [1], conn=object())
+
+
+def test_a_schedule_sends_when_the_test_says_so_and_as_often(client: menzil.Menzil, channel: str) -> None:
+    client.schedule_create(channel, "0 3 * * *", channel, {"nightly": True})
+    client.schedule_create(f"{channel}-other", "0 3 * * *", channel, {"other": True})
+    first, second = fire(channel), asyncio.run(aio.fire(channel))
+    assert first != second
+    assert_sent(channel, {"nightly": True}, metadata={"schedule": channel}, count=2)
+    assert_sent(channel, count=2)
+    client.schedule_pause(channel)
+    with pytest.raises(UsageError, match="is paused"):
+        fire(channel)
+    with pytest.raises(UsageError, match=f"did you mean '{channel}'"):
+        fire(channel + "x")

@@ -15,13 +15,18 @@ import psycopg
 import psycopg2
 import pytest
 import sqlalchemy
+from django.db import transaction
 from sqlalchemy import orm
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 import menzil
 from menzil.model.errors import UsageError
 from menzil.testing import aio, all_sent, assert_sent, refute_sent
+from menzil.testing.here import use
 from tests.acceptance.test_orms import url
+from tests.integration.test_client_connections import django_connection
+
+__all__ = ["django_connection"]  # a fixture of another file
 
 
 @pytest.fixture
@@ -58,6 +63,15 @@ def test_an_open_transaction_is_seen_through_its_connection_only(
     finally:
         conn.close()
         engine.dispose()
+
+
+def test_djangos_connection_shows_its_open_transaction(db: str, django_connection: Any) -> None:
+    with use(db), menzil.Menzil(db) as mq:
+        mq.channel_set("billing")
+        with transaction.atomic(using="shop"):
+            mq.send("billing", {"order": 42}, conn=django_connection)
+            assert_sent("billing", {"order": 42}, conn=django_connection)
+            refute_sent("billing")
 
 
 def test_async_connections_are_asked_by_the_awaited_twins(client: menzil.Menzil, channel: str, shared: str) -> None:

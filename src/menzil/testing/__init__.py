@@ -6,6 +6,7 @@ menzil.testing.aio has the same functions for async tests.
 
 from menzil.testing.asserting import all_sent, assert_sent, refute_sent
 from menzil.testing.draining import Drained, EndlessError, HandlerError, drain
+from menzil.testing.firing import fire
 from menzil.testing.performing import perform
 from menzil.testing.receiver import Received, Receiver
 from menzil.testing.sent import Sent
@@ -20,6 +21,7 @@ __all__ = [
     "all_sent",
     "assert_sent",
     "drain",
+    "fire",
     "perform",
     "refute_sent",
 ]

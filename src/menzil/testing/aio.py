@@ -14,6 +14,7 @@ from menzil.model.errors import UsageError
 from menzil.ops import testing, working
 from menzil.ops.borrow import AsyncBorrowed, is_async, run_on_async
 from menzil.ops.op import Op
+from menzil.testing import firing
 from menzil.testing.asserting import NAMES, PAUSE, check_count, failure, refuse_unknown
 from menzil.testing.draining import drain_async as drain
 from menzil.testing.here import here
@@ -21,7 +22,7 @@ from menzil.testing.performing import perform_async as perform
 from menzil.testing.sent import ANY, Sent
 from menzil.testing.wanted import Wanted
 
-__all__ = ["all_sent", "assert_sent", "drain", "perform", "refute_sent"]
+__all__ = ["all_sent", "assert_sent", "drain", "fire", "perform", "refute_sent"]
 
 
 class _Look:
@@ -115,3 +116,8 @@ async def all_sent(
     wanted = Wanted(channel or "", payload, words, conn is not None)
     async with _Look(conn, dsn, "all_sent") as look:
         return wanted.among(await look.sent(channel))
+
+
+async def fire(name: str, *, dsn: str | None = None) -> int:
+    """Let the schedule send its message now; return its id."""
+    return await asyncio.to_thread(firing.fire, name, dsn=here(dsn, "fire"))

@@ -19,7 +19,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from menzil.embedded import Embedded, places
+from menzil.embedded import Embedded, EmbeddedError, places
 from menzil.install import migrate
 from menzil.install.tree import load
 from menzil.model.errors import UsageError
@@ -45,7 +45,12 @@ class Server:
         self._embedded: Embedded | None = None
         if dsn is None:
             # Beside the data of the embedded server, never in it: this one may lose everything with the power.
-            self._embedded = Embedded(places.data_dir() / "test", durable=False).start()
+            try:
+                self._embedded = Embedded(places.data_dir() / "test", durable=False).start()
+            except EmbeddedError as error:
+                hint = f"{error.hint}; " if error.hint else ""
+                other = "set MENZIL_TEST_DSN to a server in which tests may create databases"
+                raise EmbeddedError(error.message, hint=f"{hint}or {other}") from error
             dsn = self._embedded.dsn
         self.dsn = understood(dsn)
         self._run = re.sub(r"[^0-9a-z]", "", run_name.lower())[-12:]
