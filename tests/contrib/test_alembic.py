@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import alembic.autogenerate
 import alembic.migration
 import alembic.operations
 import psycopg
@@ -16,7 +19,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 import menzil
-from menzil.contrib.alembic import include_object, upgrade
+from menzil.contrib.alembic import include_name, include_object, upgrade
 from menzil.contrib.sqlalchemy import tables
 from menzil.model.errors import UsageError
 from tests.acceptance.test_orms import url
@@ -72,7 +75,6 @@ def test_an_upgrade_leaves_the_settings_of_the_transaction_as_they_were(db: str,
         with engine.begin() as conn:
             migrate(conn)
     else:
-        import asyncio
 
         async def in_loop() -> None:
             own = create_async_engine(url(db, driver.partition(" ")[0]), poolclass=NullPool)
@@ -93,5 +95,22 @@ def test_a_migration_that_cannot_work_is_refused(db: str) -> None:
     engine = sqlalchemy.create_engine(url(db), isolation_level="AUTOCOMMIT", poolclass=NullPool)
     with engine.connect() as conn, pytest.raises(UsageError, match="autocommit"):
         upgrade(alembic.operations.Operations(alembic.migration.MigrationContext.configure(conn)))
+
+
+@pytest.mark.parametrize("name", ["include_name", "include_object"])
+def test_either_filter_keeps_autogenerate_away(db: str, name: str) -> None:
+    filters: dict[str, Any] = {"include_name": include_name, "include_object": include_object}
+    engine = sqlalchemy.create_engine(url(db), poolclass=NullPool)
+
+    def changes(**options: Any) -> list[Any]:
+        context = alembic.migration.MigrationContext.configure(conn, opts={"include_schemas": True, **options})
+        found: list[Any] = alembic.autogenerate.compare_metadata(context, metadata)
+        return found
+
+    metadata = sqlalchemy.MetaData()
+    with engine.begin() as conn:
+        assert changes(), "without a filter it wants to drop menzil's tables"
+        assert changes(**{name: filters[name]}) == []
+        conn.execute(sqlalchemy.text("create table mine (id int)"))
+        assert [change[0] for change in changes(**{name: filters[name]})] == ["remove_table"]
     assert not include_object(tables.queue, "queue", "table")
-    assert include_object(sqlalchemy.Table("mine", sqlalchemy.MetaData()), "mine", "table")

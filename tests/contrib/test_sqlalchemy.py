@@ -91,11 +91,12 @@ def test_a_flush_sends_in_the_transaction_of_the_session(mq: menzil.Menzil, shar
         session.add(order)
         session.commit()
         number = order.id
-        order.customer = "ada"  # no change, no message
-        session.commit()
         order.customer = "bert"  # not paid, no message
         session.commit()
         order.paid = True
+        session.commit()
+        assert order.paid
+        order.paid = True  # no change, no message
         session.commit()
         session.delete(order)
         session.commit()

@@ -60,6 +60,7 @@ class Server:
         except psycopg.Error as error:
             raise cannot_reach(error, self.dsn) from error
         self._key = int(hashlib.sha256(f"{PREFIX} {self._run}".encode()).hexdigest()[:15], 16)
+        self._conn.execute("set idle_session_timeout = 0")  # a test may take long, and this connection says we live
         self._conn.execute("select pg_advisory_lock_shared(%s)", [self._key])
         self._me = f"{self._run}_{self._conn.info.backend_pid}"
         self._sweep()
