@@ -97,6 +97,7 @@ def test_a_migration_that_cannot_work_is_refused(db: str) -> None:
         upgrade(alembic.operations.Operations(alembic.migration.MigrationContext.configure(conn)))
 
 
+@pytest.mark.filterwarnings("ignore:Did not recognize type")
 @pytest.mark.parametrize("name", ["include_name", "include_object"])
 def test_either_filter_keeps_autogenerate_away(db: str, name: str) -> None:
     filters: dict[str, Any] = {"include_name": include_name, "include_object": include_object}

@@ -68,7 +68,7 @@ async def async_types(mq: menzil.AsyncMenzil, conn: psycopg.AsyncConnection[Any]
         assert_type(same, menzil.AsyncMenzil)
 
 
-def testing_types(app: menzil.Worker, conn: psycopg.Connection[Any]) -> None:
+def types_of_testing(app: menzil.Worker, conn: psycopg.Connection[Any]) -> None:
     assert_type(testing.assert_sent("billing", {"order": 42}, count=1, conn=conn), testing.Sent)
     assert_type(testing.assert_sent("billing").correlation_id, UUID | None)
     assert_type(testing.all_sent(), list[testing.Sent])
@@ -77,7 +77,7 @@ def testing_types(app: menzil.Worker, conn: psycopg.Connection[Any]) -> None:
     assert_type(testing.fire("nightly"), int)
 
 
-async def async_testing_types(app: menzil.Worker, conn: psycopg.AsyncConnection[Any]) -> None:
+async def async_types_of_testing(app: menzil.Worker, conn: psycopg.AsyncConnection[Any]) -> None:
     assert_type(await testing.aio.assert_sent("billing", within=timedelta(seconds=1), conn=conn), testing.Sent)
     assert_type((await testing.aio.drain(app)).completed, int)
 
