@@ -29,6 +29,10 @@ PRINTS = {
     "worker.py": (
         "mail to anna, attempt 1\nmail to bert, attempt 2\nbooked order 42\nmail to dora, attempt 1\ndelivered 2\n"
     ),
+    "fastapi_shop.py": (
+        '422 There is no such order.\n200 {"order":"accepted"}\nbilling {\'order\': 42}\nconsole 200\n'
+    ),
+    "sqlalchemy_outbox.py": "ada pending\nbert pending\n",
     "webhooks.py": (
         'attempt 1: {"product": "tea"}, verified, answered 503\n'
         'attempt 2: {"product": "tea"}, verified, answered 204\n'

@@ -13,6 +13,8 @@ RECORD = ROOT / "docs" / "decisions" / "0012-log-runs-and-proofs.md"
 #: A path below tests/, and a file or a function in it.
 PATH = re.compile(r"\btests/[\w/]+(?:\.py)?")
 NAMED = re.compile(r"\b(test_\w+\.py)(?:::(test_\w+))?")
+#: Programs name files of their own.
+PROGRAM = re.compile(r"^```python\n.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 def functions(file: Path) -> set[str]:
@@ -21,7 +23,7 @@ def functions(file: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_page_names_files_and_tests_that_exist(page: Path) -> None:
-    text = page.read_text()
+    text = PROGRAM.sub("", page.read_text())
     assert [path for path in PATH.findall(text) if not (ROOT / path).exists()] == []
     for name, function in NAMED.findall(text):
         files = list((ROOT / "tests").rglob(name))

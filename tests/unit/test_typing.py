@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, assert_type
 from uuid import UUID
 
 import menzil
+import menzil.testing.aio
+from menzil import testing
 
 if TYPE_CHECKING:
     import psycopg
@@ -64,6 +66,20 @@ async def async_types(mq: menzil.AsyncMenzil, conn: psycopg.AsyncConnection[Any]
     assert_type(await mq.status(1), menzil.Status)
     async with mq as same:
         assert_type(same, menzil.AsyncMenzil)
+
+
+def types_of_testing(app: menzil.Worker, conn: psycopg.Connection[Any]) -> None:
+    assert_type(testing.assert_sent("billing", {"order": 42}, count=1, conn=conn), testing.Sent)
+    assert_type(testing.assert_sent("billing").correlation_id, UUID | None)
+    assert_type(testing.all_sent(), list[testing.Sent])
+    assert_type(testing.drain(app, hurry=True), testing.Drained)
+    assert_type(testing.perform(app, "billing", {"order": 42}, attempt=3), menzil.Outcome)
+    assert_type(testing.fire("nightly"), int)
+
+
+async def async_types_of_testing(app: menzil.Worker, conn: psycopg.AsyncConnection[Any]) -> None:
+    assert_type(await testing.aio.assert_sent("billing", within=timedelta(seconds=1), conn=conn), testing.Sent)
+    assert_type((await testing.aio.drain(app)).completed, int)
 
 
 def test_the_types_of_the_api_are_what_this_file_says() -> None:

@@ -16,8 +16,11 @@ from menzil.model.errors import UsageError
 Kind = Literal["install", "upgrade", "uninstall"]
 
 
-def script(kind: Kind, *, start: int | None = None, root: Path | None = None) -> str:
-    """Return the SQL that installs, upgrades or uninstalls; an upgrade may leave out what `start` already has."""
+def script(kind: Kind, *, start: int | None = None, root: Path | None = None, transaction: bool = True) -> str:
+    """Return the SQL that installs, upgrades or uninstalls; an upgrade may leave out what `start` already has.
+
+    Without `transaction` it has no begin and commit, for a client that is in one.
+    """
     tree = load(root)
     if start is not None and kind != "upgrade":
         raise UsageError("Only an upgrade starts from a version.", hint="menzil sql upgrade --from VERSION")
@@ -37,12 +40,12 @@ def script(kind: Kind, *, start: int | None = None, root: Path | None = None) ->
     return "\n".join(
         [
             title,
-            "begin isolation level read committed;",
+            *(["begin isolation level read committed;"] if transaction else []),
             books.text("session"),
             books.text("lock"),
             books.text("lock_timeout"),
             *body,
-            "commit;",
+            *(["commit;"] if transaction else []),
             "",
         ]
     )

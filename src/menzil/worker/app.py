@@ -126,6 +126,11 @@ class Worker(Registering):
         if shift is not None and loop is not None:
             loop.call_soon_threadsafe(lambda: shift.stop(force=force))
 
+    @property
+    def started(self) -> bool:
+        """Whether it works now, or waits for a copy of a database to be adopted."""
+        return self._shift is not None and (self._shift.started or self._shift.standstill.told)
+
     def override(self, dsn: str | None, **options: Any) -> None:
         """Let a command line have the last word; None leaves a value as it is."""
         given = {name: value for name, value in options.items() if value is not None}

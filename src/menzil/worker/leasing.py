@@ -113,7 +113,7 @@ class Leasing:
             await self._look_for_channels()
             return 0
         count = len(messages)
-        shift.counts.leased(messages, monotonic() - began)
+        shift.leased(messages, monotonic() - began)
         if messages:
             messages = source.sift(messages, asked_at)
             try:

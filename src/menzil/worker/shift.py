@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from menzil.model.errors import MenzilError, UsageError
+from menzil.model.message import Message
 from menzil.model.secrets import secret_keys
 from menzil.ops import working
 from menzil.ops.preparing import Preparing
@@ -174,7 +175,20 @@ class Shift:
             for leasing in wet:
                 leasing.source.bell.ring()  # it found nothing while others were busy, and looks again
             if not wet:
-                self.stop()
+                self.ran_dry()
+
+    def ran_dry(self) -> None:
+        """Nothing is left to do."""
+        self.stop()
+
+    def leased(self, messages: list[Message], seconds: float) -> None:
+        """Count what one call leased."""
+        self.counts.leased(messages, seconds)
+
+    @property
+    def started(self) -> bool:
+        """Whether it leases."""
+        return bool(self._leasing)
 
     @property
     def in_flight(self) -> int:

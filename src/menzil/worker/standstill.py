@@ -29,6 +29,7 @@ class Standstill:
         self._stop = stop
         self._turn = asyncio.Lock()
         self._began = False
+        self.told = False  # whether it has said that it waits
 
     @property
     def lasts(self) -> bool:
@@ -44,6 +45,7 @@ class Standstill:
                 return
             if self._shift.once:
                 raise CopyError(notice)
+            self.told = True
             self._shift.log.warning("copy", worker=self._shift.name, why=notice, hint=CopyError.default_hint)
             while notice is not None and not self._stop.is_set():
                 with suppress(TimeoutError):

@@ -1,0 +1,141 @@
+"""The plugin in a project of strangers: the files of the page "Test your handlers", in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from menzil.embedded import Embedded
+from menzil.model.errors import UsageError
+from menzil.testing.server import Server
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "how-to" / "test-your-handlers.md").read_text()
+
+
+def files_of_the_page() -> dict[str, str]:
+    """The blocks whose first line names a file; several blocks of one name are one file."""
+    files: dict[str, str] = {}
+    for name, text in re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
+        files[name] = files.get(name, "") + ("\n\n" if name in files else "") + text
+    assert PAGE.count("```python") == len(re.findall(r"^```python\n# \w+\.py$", PAGE, re.MULTILINE))
+    return files
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A directory in which the plugin is installed as pip would: by the entry point of our project."""
+    points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["pytest11"]
+    info = pytester.mkdir("installed") / "strangers-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: strangers\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[pytest11]\n" + "".join(f"{k} = {v}\n" for k, v in points.items()))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), str(info.parent)]))
+    monkeypatch.delenv("MENZIL_DSN", raising=False)
+    return pytester
+
+
+@pytest.fixture
+def creator(server: Embedded) -> Iterator[str]:
+    """The DSN of a user that may create databases and nothing else."""
+    with psycopg.connect(server.dsn, autocommit=True) as conn:
+        conn.execute("create role tester login createdb password 'tester'")
+        yield make_conninfo(server.dsn, user="tester", password="tester")
+        conn.execute("drop role tester")
+
+
+def databases(dsn: str) -> list[str]:
+    with psycopg.connect(dsn) as conn:
+        return [name for (name,) in conn.execute("select datname from pg_database where datname like 'menzil\\_%'")]
+
+
+def test_the_page_is_a_project_whose_tests_pass_in_parallel_without_a_superuser(
+    project: pytest.Pytester, creator: str
+) -> None:
+    for name, text in files_of_the_page().items():
+        (project.path / name).write_text(text)
+    with psycopg.connect(creator, autocommit=True) as conn:
+        conn.execute("create database menzil_test_killed_1_1")  # a run that could not drop it
+        conn.execute("create database menzil_test_living_1_1")
+    with psycopg.connect(creator, application_name="menzil_test living"):
+        options = ["-n", "2", "-W", "error", "--strict-markers", "--menzil-dsn", creator, "-p", "no:cacheprovider"]
+        done = project.runpytest_subprocess(*options)
+        left = databases(creator)
+    with psycopg.connect(creator, autocommit=True) as conn:
+        conn.execute("drop database menzil_test_living_1_1")
+    done.assert_outcomes(passed=PAGE.count("\ndef test_") + PAGE.count("\nasync def test_"))
+    assert left == ["menzil_test_living_1_1"]
+
+
+@pytest.mark.slow
+def test_without_a_server_an_embedded_one_is_started_and_its_template_serves_the_next_run(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, place: Path
+) -> None:
+    monkeypatch.setenv("MENZIL_PG_DIR", str(place))
+    monkeypatch.delenv("MENZIL_TEST_DSN", raising=False)
+    project.makepyfile(
+        """
+        import psycopg
+        from menzil.testing import refute_sent
+        import pytest
+
+        @pytest.mark.menzil(channels=["billing"])
+        def test_a_database(menzil_db):
+            refute_sent("billing")
+            with psycopg.connect(menzil_db) as conn:
+                names = conn.execute("select datname from pg_database where datname like 'menzil%' order by 1")
+                print("FOUND", *(name for (name,) in names))
+        """
+    )
+    found = []
+    for _ in range(2):
+        done = project.runpytest_subprocess("-s", "-p", "no:cacheprovider")
+        done.assert_outcomes(passed=1)
+        found += [line.partition("FOUND ")[2].split() for line in done.outlines if "FOUND " in line]
+    first, second = found
+    assert [len(first), len(second)] == [2, 2], "a template that stays, and the database of the test"
+    assert first[0] == second[0]
+    assert first[0].startswith("menzil_base_")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    # Not below pytest's own directory: under root another account runs the server and may not pass through it.
+    made = Path(tempfile.mkdtemp(prefix="mzt-"))
+    made.chmod(0o755)
+    yield made / "pg"
+    shutil.rmtree(made, ignore_errors=True)
+
+
+def test_a_run_that_uses_none_of_it_imports_nothing_of_menzil(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import sys
+
+        def test_nothing(pytestconfig):
+            assert pytestconfig.pluginmanager.hasplugin("pytest_menzil")
+            assert {name.split(".")[0] for name in sys.modules} & {"menzil", "psycopg"} == set()
+        """
+    )
+    project.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_a_user_without_the_right_to_create_databases_is_told_so(server: Embedded) -> None:
+    with psycopg.connect(server.dsn, autocommit=True) as conn:
+        conn.execute("create role poor login password 'poor'")
+        poor = Server(make_conninfo(server.dsn, user="poor", password="poor"), "poor")
+        with pytest.raises(UsageError, match="may not create databases"), poor.database(None):
+            pass
+        poor.close()
+        conn.execute("drop role poor")
