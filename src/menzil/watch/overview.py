@@ -1,4 +1,4 @@
-"""The first page: a number for each thing that matters, what needs somebody, and the channels that are worst off."""
+"""The first page: a number for each thing that matters, what needs an operator, and the channels that are worst off."""
 
 from __future__ import annotations
 

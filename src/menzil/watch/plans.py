@@ -64,7 +64,7 @@ def known(run: Run, plan_id: int) -> dict[str, Any]:
 
 
 def waiting(run: Run) -> list[dict[str, Any]]:
-    """Plans that run and wait for something, for a page of what needs somebody."""
+    """Plans that run and wait for something, for a page of what needs an operator."""
     now = run(looking.now())
     return [told(row, now) for row in run(plans.plans_that_wait())]
 

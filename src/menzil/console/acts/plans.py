@@ -125,7 +125,7 @@ class MakeRedrive(Make):
         fit = [row for row in rows if found.get("cause_hash") in (None, row["cause_hash"])]
         number = sum(row["failed_count"] for row in fit)
         names = sorted({str(row["endpoint_name"]) for row in fit})
-        return [f"Failed ones now: {count(number)}, of {', '.join(names[:5]) or 'nobody'}."]
+        return [f"Failed ones now: {count(number)}, of {', '.join(names[:5]) or 'no channel'}."]
 
 
 class MakeReplay(Make):

@@ -1,4 +1,4 @@
-"""/workers: who is at work, and which channels nobody serves."""
+"""/workers: who is at work, and which channels no worker serves."""
 
 from __future__ import annotations
 
