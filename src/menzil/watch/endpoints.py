@@ -94,7 +94,7 @@ def circuit(run: Run, name: str, *, since: timedelta = timedelta(hours=6), steps
     start = now - since
     (fares,) = run(health.get_endpoint_health(name))
     events = run(looking_tries.happened(name))[::-1]
-    found = run(looking_tries.tries(name, start))
+    found = run(looking_tries.tries(name, start, run(looking_tries.newest_try())))
     step = since / steps
     rows: list[dict[str, Any]] = [{"at": start + place * step, **dict.fromkeys(CLASSES, 0)} for place in range(steps)]
     for one in found:
