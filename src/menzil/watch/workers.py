@@ -16,7 +16,7 @@ def workers(run: Run) -> list[dict[str, Any]]:
 
 def unserved(run: Run) -> list[dict[str, Any]]:
     """Channels with waiting messages that no live worker takes."""
-    names = ("channel", "is_endpoint", "waiting", "scheduled", "oldest_at", "held_by")
+    names = ("channel", "is_endpoint", "waiting", "scheduled", "oldest_at", "held_by", "at_least")
     return [
         {name: row[name] for name in names}
         for row in run(why.channel_state())
