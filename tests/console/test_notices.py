@@ -1,4 +1,4 @@
-"""Notices: what a page says about its subject is no trouble of the page itself."""
+"""What single pages say: notices about their subject, and who holds which leases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import psycopg
 
 from menzil import Menzil
 from menzil.console import Access, Console
-from tests.console.seat import served
+from tests.console.conftest import Full
+from tests.console.seat import Browser, served
 
 
 def test_draft_with_an_old_count_says_so_and_no_part_is_missing(db: str) -> None:
@@ -19,3 +20,14 @@ def test_draft_with_an_old_count_says_so_and_no_part_is_missing(db: str) -> None
     assert "The count is older than 10 minutes." in page.words
     assert 'class="notice"' in page.text
     assert 'class="trouble"' not in page.text
+
+
+def test_page_of_workers_tells_what_each_has_leased(seat: Browser, full: Full) -> None:
+    with psycopg.connect(full.dsn) as conn:
+        row = conn.execute(
+            "select count(*) from menzil.queue where status = 'processing' and worker = 'batch-1/99'"
+        ).fetchone()
+    assert row is not None
+    assert row[0] >= 5
+    page = seat.get("/workers").words
+    assert f"batch-1/99 {row[0]} " in page.split("Leases by worker")[1].split("Served by no worker")[0]
