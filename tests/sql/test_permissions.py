@@ -126,6 +126,7 @@ FUNCTIONS = {
     "channel_purge": set(),
     "purge_endpoint": set(),
     "message_id_at": {M, P},
+    "newest_try": {M, P},
     "message_peek": set(),
     "message_retry_now": set(),
     "message_erase": set(),

@@ -151,14 +151,14 @@ def test_completed_messages_that_were_removed_count_as_completed(queue: Queue) -
     assert outcome(queue, number) == {"completed": 2, "waiting": 1}
 
 
-def test_the_outcome_asks_for_the_messages_of_a_hundred_parts_and_says_that_it_did_not_ask_for_all(
+def test_the_outcome_asks_for_the_messages_of_forty_parts_and_says_that_it_did_not_ask_for_all(
     queue: Queue,
 ) -> None:
-    kill_all(queue, count=103)
+    kill_all(queue, count=43)
     number = running(queue, "redrive", channel="work")
     while queue.call("plan_step", number, 1):
         pass
-    assert outcome(queue, number) == {"waiting": 100, "unknown": 3}
+    assert outcome(queue, number) == {"waiting": 40, "unknown": 3}
 
 
 def test_old_plans_are_forgotten_and_drafts_after_a_day(queue: Queue) -> None:

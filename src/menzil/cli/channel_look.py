@@ -6,7 +6,7 @@ import click
 
 from menzil.cli.database import Database, on_database
 from menzil.cli.names import knowing_names, page_options
-from menzil.cli.show import cell, count, document, json_option, say, table
+from menzil.cli.show import cell, document, json_option, say, table
 from menzil.watch import channels
 from menzil.watch.channels import SORTS
 from menzil.watch.states import number
@@ -43,7 +43,10 @@ def state(
     if not found["channels"]:
         say("There are no such channels.")
     else:
-        rows = [row | {"waiting": number(row["waiting"]), "dead": number(row["dead"])} for row in found["channels"]]
+        rows = [
+            row | {"waiting": number(row["waiting"], row["at_least"]), "dead": number(row["dead"])}
+            for row in found["channels"]
+        ]
         columns = ["channel", "state", "waiting", "scheduled", "oldest_s", "in_flight", "max_concurrency"]
         table(rows, [*columns, "in_per_minute", "out_per_minute", "blocked_keys", "dead", "workers"])
     if found["next_after"] is not None:
@@ -86,5 +89,5 @@ def turns(db: Database, limit: int, as_json: bool) -> None:
     else:
         say("No message is due.")
     for one in found["skipped"]:
-        waiting = "10,000+ messages" if one["waiting"] > 10_000 else count(one["waiting"], "message")
+        waiting = f"{number(one['waiting'], one['at_least'])} {'message' if one['waiting'] == 1 else 'messages'}"
         say(f"Passed over: {cell(one['channel'])}, {cell(one['state'])}, {waiting}")

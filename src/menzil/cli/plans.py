@@ -59,6 +59,8 @@ def show(db: Database, plan_id: int, as_json: bool) -> None:
         document(found)
         return
     fields(found, _SHOWN)
+    if found["unattended"]:
+        say(found["unattended"])
     if found["seconds_left"] is not None:
         click.echo(f"{duration(found['seconds_left'])} left at its rate")
     if found["outcome"]:
@@ -124,11 +126,10 @@ def create(
     for target in found["targets"]:
         if target["waits_for"]:
             say(f"It would wait: {target['waits_for']}")
-    say(
-        "Workers carry it out from now on."
-        if yes
-        else f"Nothing was changed. Let it run with `menzil plan run {plan_id}`."
-    )
+    if not yes:
+        say(f"Nothing was changed. Let it run with `menzil plan run {plan_id}`.")
+    elif not _say_unattended(db):
+        say("Workers carry it out from now on.")
     if as_json:
         document(found)
     else:
@@ -149,6 +150,8 @@ def run_plan(db: Database, plan_id: int, here: bool, as_json: bool) -> None:
     if here:
         carry_on(db, plan_id)
     _tell(db, plan_id, as_json=as_json)
+    if looks.known(db.run, plan_id)["status"] == "running":
+        _say_unattended(db)
 
 
 @plan.command()
@@ -188,6 +191,14 @@ def carry_on(db: Database, plan_id: int) -> dict[str, Any]:
     if looks.remaining(row):
         say(f"Workers carry on with it: `menzil plan show {plan_id}` says how far it is.")
     return row
+
+
+def _say_unattended(db: Database) -> bool:
+    """Say that no worker is alive, if none is, and return whether that was said."""
+    sentence = looks.unattended(db.run)
+    if sentence is not None:
+        say(sentence)
+    return sentence is not None
 
 
 def _tell(db: Database, plan_id: int, *, as_json: bool) -> None:

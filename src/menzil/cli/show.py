@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
-from uuid import UUID
 
 import click
 
 from menzil.model import exact
+from menzil.model.exact import plain
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Record = Mapping[str, Any]
@@ -50,17 +49,6 @@ def document(value: Any) -> None:
 def pretty(value: Any) -> str:
     """JSON over several lines; numbers as they were written."""
     return exact.dumps(value, indent=2, default=plain)
-
-
-def plain(value: Any) -> Any:
-    """A value that JSON has no form for, as one that it has."""
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    if isinstance(value, bytes | memoryview):
-        return base64.b64encode(value).decode()
-    if isinstance(value, UUID):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form here")
 
 
 def paint(text: str, colour: str | None = None, *, bold: bool = False) -> str:

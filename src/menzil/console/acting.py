@@ -20,7 +20,7 @@ from starlette.responses import RedirectResponse, Response
 
 from menzil.console.act import Act, Done, Plan
 from menzil.console.acts import all_acts
-from menzil.console.database import PAGE
+from menzil.console.database import FORM
 from menzil.console.desk import Desk, url
 from menzil.console.door import Visit
 from menzil.console.guards import RefusedRequestError, demand_same_origin, joined, read_form
@@ -145,7 +145,7 @@ class Acting:
         if not all(query.get(field.name) for field in act.fields if field.kind == "hidden"):
             return {}
         try:
-            return await self._desk.act(lambda: self._desk.database.read(ask, time.monotonic() + PAGE))
+            return await self._desk.act(lambda: self._desk.database.read(ask, time.monotonic() + FORM))
         except (MenzilError, psycopg.Error):
             return {}
 
@@ -153,7 +153,7 @@ class Acting:
         def ask(run: Run) -> tuple[Plan, list[str]]:
             return act.plan(run, given), [seat.shown(op) for op in act.shown(run, given)]
 
-        return self._desk.database.read(ask, time.monotonic() + PAGE)
+        return self._desk.database.read(ask, time.monotonic() + FORM)
 
     async def _execute(
         self, visit: Visit, act: Act, given: Mapping[str, str], count: int | None, key: str

@@ -13,7 +13,7 @@ HIDDEN = "whsec_" + "HIDDEN00" * 5
 
 
 def hidden(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config with every secret that somebody wrote hidden; marks of stored ones stay."""
+    """The config with every secret that a person wrote hidden; marks of stored ones stay."""
 
     def change(path: tuple[str, ...], shown: str, rule: Rule, value: object) -> object:
         del path, shown, rule

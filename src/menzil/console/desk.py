@@ -34,6 +34,8 @@ THEME_COOKIE = "menzil-theme"
 
 #: Seconds for which the settings `redact` and `console_payloads` are believed.
 RULES_FOR = 10.0
+#: Seconds of its time that a page waits for them.
+RULES_WAIT = 1.0
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,12 @@ class Desk:
         """An answer from a thread of its own, which asks the database by itself."""
         return await asyncio.shield(asyncio.to_thread(work))
 
-    async def rules(self) -> Rules:
+    async def rules(self, deadline: float) -> Rules:
         """What of payloads is shown; where the database does not say, as little as it could say."""
         if self._rules is None or time.monotonic() - self._rules[0] > RULES_FOR:
+            left = max(min(deadline - time.monotonic(), RULES_WAIT), 0.01)
             try:
-                found = await self.ask(("rules",), lambda: read_rules(self.database, self.options.payloads), 2.0)
+                found = await self.ask(("rules",), lambda: read_rules(self.database, self.options.payloads), left)
             except TimeoutError:
                 found = None
             if found is None:

@@ -73,7 +73,7 @@ class Door:
         if self._local is not None:
             return self._visit(self._local, session)
         hint = "Give Console(…) tokens, or authorize=, which says who may come in."
-        raise RefusedRequestError(403, "This console lets nobody in.", hint)
+        raise RefusedRequestError(403, "This console has no way to log in.", hint)
 
     def _with_token(self, request: Request, session: Session | None) -> Visit:
         if session is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from menzil.console.access import Payloads
-from menzil.console.database import LOCK, PAGE, STATEMENT, Database
+from menzil.console.database import LOCK, PAGE, TOO_LATE, Database
 from menzil.model.errors import MenzilError, UnknownNameError
 from menzil.model.redact import Redactor
 from menzil.watch.finding import Run
@@ -89,8 +89,7 @@ def ask(database: Database, part: Part, look: Callable[[Run], Look], deadline: f
 
 def late() -> Answer:
     """The answer of a part that was still under way when the page had to go out."""
-    sentence = f"This part was not ready after {PAGE:g} seconds and was left out."
-    return Answer(None, datetime.now(UTC), PAGE * 1000, Trouble(sentence, "It is asked for again in a moment."))
+    return Answer(None, datetime.now(UTC), PAGE * 1000, Trouble(TOO_LATE, "It is asked for again in a moment."))
 
 
 def explain(error: MenzilError | psycopg.Error) -> Trouble:
@@ -102,7 +101,7 @@ def explain(error: MenzilError | psycopg.Error) -> Trouble:
             sentence = f"A table is locked: this part waited {LOCK * 1000:.0f} ms and gave up."
             return Trouble(sentence, "The lock ends with the transaction that holds it; the page asks again.")
         case psycopg.errors.QueryCanceled():
-            return Trouble(f"This part took longer than {STATEMENT:g} seconds and was stopped.")
+            return Trouble("This part took too long and was stopped.", "It is asked for again in a moment.")
         case psycopg.errors.SerializationFailure() | psycopg.errors.DeadlockDetected():
             return Trouble("Another transaction changed the same rows at this moment.", "Try again in a moment.")
     said = error.diag.message_primary or str(error).strip().split("\n")[0] or type(error).__name__

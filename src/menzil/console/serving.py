@@ -6,19 +6,18 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from menzil.console import documents, parts
+from menzil.console.access import Payloads
 from menzil.console.database import PAGE
 from menzil.console.desk import Desk, is_live, url
 from menzil.console.door import Visit
 from menzil.console.guards import RefusedRequestError
 from menzil.console.page import Page, Shown
 from menzil.console.parts import Answer, Look
-from menzil.console.rules import Rules
 from menzil.console.texts import unslug
 from menzil.watch.finding import Run
 
@@ -29,7 +28,7 @@ def page_handler(desk: Desk, page: Page) -> Handler:
     """The page in HTML."""
 
     async def serve(request: Request) -> Response:
-        visit, shown = await _shown(desk, page, request)
+        visit, shown, sees = await _shown(desk, page, request)
         _demand(shown)
         tag = _tag(shown, desk.acts(visit.access))
         if is_live(request) and request.headers.get("if-none-match") == tag:
@@ -39,7 +38,7 @@ def page_handler(desk: Desk, page: Page) -> Handler:
             "troubles": shown.troubles,
             "path": shown.path,
             "query": shown.query,
-            "sees": _sees(visit, await desk.rules()),
+            "sees": sees,
             "live": page.live,
             "as_of": shown.at,
             "ms": shown.ms,
@@ -57,7 +56,7 @@ def twin_handler(desk: Desk, page: Page) -> Handler:
     """The page in JSON."""
 
     async def serve(request: Request) -> Response:
-        visit, shown = await _shown(desk, page, request)
+        visit, shown, _ = await _shown(desk, page, request)
         troubles = {name: one.sentence for name, one in shown.troubles.items()}
         _demand(shown)
         document = page.twin(shown)
@@ -72,15 +71,15 @@ def twin_handler(desk: Desk, page: Page) -> Handler:
     return serve
 
 
-async def _shown(desk: Desk, page: Page, request: Request) -> tuple[Visit, Shown]:
+async def _shown(desk: Desk, page: Page, request: Request) -> tuple[Visit, Shown, Payloads]:
+    deadline = time.monotonic() + PAGE  # for all that this page asks, the rules for payloads among it
     visit = await desk.door.enter(request)
     if not visit.access.may(page.role):
         raise RefusedRequestError(403, f"This page needs the role {page.role}.", f"Yours is {visit.access.role}.")
-    rules = await desk.rules()
+    rules = await desk.rules(deadline)
     path = {name: unslug(value) for name, value in request.path_params.items()}
     query = {name: value for name, value in request.query_params.items() if name not in page.ignored}
-    sees = _sees(visit, rules)
-    deadline = time.monotonic() + PAGE
+    sees = visit.access.sees(rules.payloads)
     words = tuple(sorted(query.items()))
 
     async def one(name: str) -> tuple[str, Answer]:
@@ -95,7 +94,7 @@ async def _shown(desk: Desk, page: Page, request: Request) -> tuple[Visit, Shown
             return name, parts.late()
 
     answers = dict(await asyncio.gather(*map(one, page.parts)))
-    return visit, Shown(answers, path, dict(request.query_params), visit.access)
+    return visit, Shown(answers, path, dict(request.query_params), visit.access), sees
 
 
 def _demand(shown: Shown) -> None:
@@ -103,10 +102,6 @@ def _demand(shown: Shown) -> None:
     for one in shown.answers.values():
         if one.missing and one.trouble:
             raise RefusedRequestError(404, one.trouble.sentence, one.trouble.hint)
-
-
-def _sees(visit: Visit, rules: Rules) -> Any:
-    return visit.access.sees(rules.payloads)
 
 
 def _tag(shown: Shown, acts: frozenset[str]) -> str:

@@ -30,7 +30,7 @@ class Signer:
         return _encoded(hmac.new(self._key, text, hashlib.sha256).digest())
 
     def seal(self, purpose: str, value: Any) -> str:
-        """A JSON value as a text that open() accepts and nobody else can write."""
+        """A JSON value as a text that open() accepts and only this console can write."""
         body = _encoded(json.dumps(value, separators=(",", ":")).encode())
         return f"{body}.{self.mac(purpose, body)}"
 

@@ -18,9 +18,9 @@ def count(value: int | float | None) -> str:
     return f"{value:,.0f}" if isinstance(value, float) else f"{value:,}"
 
 
-def capped(value: int | None, cap: int = CAP) -> str:
-    """A count that stops behind `cap`."""
-    return "–" if value is None else f"{cap:,}+" if value > cap else f"{value:,}"
+def capped(value: int | None, at_least: bool = False, cap: int = CAP) -> str:
+    """A count that stops behind `cap`, or before, where not all was read: then it is a lower bound."""
+    return "–" if value is None else f"{cap:,}+" if value > cap else f"≥ {value:,}" if at_least else f"{value:,}"
 
 
 def many(number: int, thing: str, things: str | None = None) -> str:

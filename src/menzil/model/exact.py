@@ -5,10 +5,14 @@ A number with a point or an exponent, or with more digits than Python converts, 
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, is_dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 #: Digits of the longest number that is read as an int; Python refuses to convert ones of more than 4,300.
 MOST_DIGITS = 4_000
@@ -31,6 +35,19 @@ def loads(text: str) -> Any:
 def dumps(value: Any, *, indent: int | None = None, default: Callable[[Any], Any] | None = None) -> str:
     """Write JSON at any depth; `default` turns a value of another type into one that JSON has."""
     return "".join(_written(value, indent, default))
+
+
+def plain(value: Any) -> Any:
+    """A value that JSON has no form for, as one that it has: for `default` of dumps()."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, bytes | memoryview):
+        return base64.b64encode(value).decode()
+    if isinstance(value, UUID):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form here")
 
 
 def _written(value: Any, indent: int | None, default: Callable[[Any], Any] | None) -> Iterator[str]:

@@ -91,7 +91,8 @@ def check_secret(shown: str, rule: Rule, value: str) -> None:
     elif rule.kind == "secret" and not (
         (rule.minimum or 0) <= len(value) <= (rule.maximum or 0) and not _CONTROL.search(value)
     ):
-        wanted = f"a text of {rule.minimum} to {rule.maximum} characters without control characters"
+        least = "at most" if rule.minimum is None else f"{rule.minimum} to"
+        wanted = f"a text of {least} {rule.maximum} characters without control characters"
     elif rule.kind == "header" and not _LINE.fullmatch(value):
         wanted = "one line of ASCII text of at most 8192 bytes without spaces at its ends"
     if wanted is not None:

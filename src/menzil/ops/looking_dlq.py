@@ -9,10 +9,11 @@ from menzil.ops.looking import CAP, SCAN
 from menzil.ops.op import Op
 from menzil.ops.records import Record, record, records
 
-_LIST = """
-select d.id, d.original_message_id, d.endpoint_name, d.status, d.priority::integer, d.ordering_key, d.correlation_id,
-       d.num_attempts, d.retry_count, d.created_at, d.failed_at, d.redriven_at, d.redriven_id, d.blocks_key,
-       d.last_error
+_ROW = """
+d.id, d.original_message_id, d.endpoint_name, d.status, d.priority::integer, d.ordering_key, d.correlation_id,
+d.num_attempts, d.retry_count, d.created_at, d.failed_at, d.redriven_at, d.redriven_id, d.blocks_key, d.last_error"""
+_LIST = f"""
+select {_ROW}
   from (select * from menzil.dlq where id < %s::bigint order by id desc limit %s::integer) d
  where (%s::text is null or d.endpoint_name = %s::text) and (%s::text is null or d.status = %s::text)
  order by d.id desc limit %s::integer"""
@@ -61,9 +62,8 @@ def old_dead_letters(cap: int = CAP) -> Op[Record]:
     return Op(_OLD, (values.integer("cap", cap),), lambda rows: read(rows)[0])
 
 
-_OF_CAUSE = """
-select d.id, d.original_message_id, d.endpoint_name, d.status, d.ordering_key, d.num_attempts, d.failed_at,
-       d.redriven_at, d.redriven_id, d.blocks_key, d.last_error
+_OF_CAUSE = f"""
+select {_ROW}
   from (select * from menzil.dlq where id < %s::bigint order by id desc limit %s::integer) d
  where d.cause_hash = %s::text and (%s::text is null or d.endpoint_name = %s::text)
  order by d.id desc limit %s::integer"""
@@ -82,11 +82,7 @@ def letters_of_cause(
         name,
         values.integer("limit", limit),
     )
-    columns = (
-        "id original_message_id endpoint_name status ordering_key num_attempts failed_at:time redriven_at:time "
-        "redriven_id blocks_key last_error"
-    )
-    return Op(_OF_CAUSE, params, records(columns))
+    return Op(_OF_CAUSE, params, records(_LISTED))
 
 
 _LETTER_OF = """

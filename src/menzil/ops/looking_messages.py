@@ -95,3 +95,18 @@ def attempts(message_id: int, limit: int = 1000) -> Op[list[Record]]:
     read = records("attempt outcome leased_at:time ended_at:time duration_ms status_code worker error response:exact")
     params = (values.integer("message id", message_id), values.integer("limit", limit))
     return Op(_ATTEMPTS, params, lambda rows: read(rows)[::-1])
+
+
+#: Messages in flight that are looked at for a list of leases.
+LEASES = 2_000
+_LEASES = """
+select q.worker, count(*), min(q.processing_started_at), min(q.unlock_at)
+  from (select worker, processing_started_at, unlock_at
+          from menzil.queue where status = 'processing' limit %s::integer) q
+ group by 1 order by 2 desc, 1 limit 100"""
+
+
+def leases(most: int = LEASES) -> Op[list[Record]]:
+    """menzil.queue: how many messages each worker has leased, since when, and when the first lease runs out."""
+    read = records("worker messages oldest_at:time runs_out_at:time")
+    return Op(_LEASES, (values.integer("limit", most),), read)

@@ -21,12 +21,12 @@ select message_id, parent_id, relation, depth, channel, status, created_at
 _STATE = """
 select channel, is_endpoint, held_by, held_since, held_until, held_actor, in_flight, max_concurrency, rate_used,
        rate_limit, rate_seconds, next_slot_at, waiting, waiting_by_priority, scheduled, oldest_at, blocked_keys, dead,
-       workers
+       workers, at_least
   from menzil.channel_state(%s::text)"""
 _STATE_COLUMNS = (
     "channel is_endpoint held_by held_since:time held_until:time held_actor in_flight max_concurrency rate_used "
     "rate_limit rate_seconds next_slot_at:time waiting waiting_by_priority:json scheduled oldest_at:time blocked_keys "
-    "dead workers"
+    "dead workers at_least"
 )
 
 _TURNS = """

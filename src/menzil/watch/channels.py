@@ -100,6 +100,7 @@ def turns(run: Run, limit: int = 50) -> dict[str, Any]:
             "channel": row["channel"],
             "held_by": row["held_by"],
             "waiting": row["waiting"],
+            "at_least": row["at_least"],
             "until": row["held_until"],
             "state": sentence(row, now),
         }

@@ -19,6 +19,9 @@ NEAR = timedelta(hours=6)
 #: The spark: a day by the half hour.
 SPAN, STEPS = timedelta(hours=24), 48
 
+#: What is told of each endpoint of a cause, by the names of menzil.dlq_causes.
+_OF_ENDPOINT = ("endpoint_name", "failed_count", "oldest_failed_at", "newest_failed_at", "sample_dlq_id")
+
 #: Events that say what became of a message or a circuit, not what an operator changed.
 RESULTS = ("circuit.", "redrive", "replay", "plan.", "message.", "channel.purged")
 
@@ -26,9 +29,10 @@ RESULTS = ("circuit.", "redrive", "replay", "plan.", "message.", "channel.purged
 def causes(run: Run, *, endpoint: str | None = None, redactor: Redactor | None = None) -> dict[str, Any]:
     """Return {"causes", "dead", "as_of"}, the most frequent first.
 
-    Each has {"cause_hash", "cause", "error_class", "failed_count", "endpoints", "first_at", "last_at", "sample_dlq_id",
-    "spark", "changed"}; `changed` is the nearest act or new worker version before the first letter that could concern
-    it, or None.
+    Each has {"cause_hash", "cause", "error_class", "failed_count", "endpoints", "oldest_failed_at", "newest_failed_at",
+    "sample_dlq_id", "spark", "changed"}. `endpoints` has the numbers of each endpoint by itself: {"endpoint_name",
+    "failed_count", "oldest_failed_at", "newest_failed_at", "sample_dlq_id"}. `changed` is the nearest act or new worker
+    version before the first letter that could concern the cause, or None.
     """
     now = run(looking.now())
     found = _grouped(run, endpoint)
@@ -78,15 +82,13 @@ def _grouped(run: Run, endpoint: str | None) -> list[dict[str, Any]]:
                 "error_class": row["error_class"],
                 "failed_count": 0,
                 "endpoints": [],
-                "first_at": row["oldest_failed_at"],
-                "last_at": row["newest_failed_at"],
-                "sample_dlq_id": row["sample_dlq_id"],
+                **{name: row[name] for name in ("oldest_failed_at", "newest_failed_at", "sample_dlq_id")},
             },
         )
         one["failed_count"] += row["failed_count"]
-        one["endpoints"].append({"endpoint": row["endpoint_name"], "failed_count": row["failed_count"]})
-        one["first_at"] = min(one["first_at"], row["oldest_failed_at"])
-        one["last_at"] = max(one["last_at"], row["newest_failed_at"])
+        one["endpoints"].append({name: row[name] for name in _OF_ENDPOINT})
+        one["oldest_failed_at"] = min(one["oldest_failed_at"], row["oldest_failed_at"])
+        one["newest_failed_at"] = max(one["newest_failed_at"], row["newest_failed_at"])
     return sorted(found.values(), key=lambda one: (-one["failed_count"], one["cause_hash"]))
 
 
@@ -94,7 +96,7 @@ def _changes(run: Run, causes: list[dict[str, Any]], now: datetime) -> dict[str,
     """What was changed last before each cause began, by its hash. A change of another channel is not told."""
     if not causes:
         return {}
-    told = run(marks.marks(min(one["first_at"] for one in causes) - NEAR, now, limit=marks.MOST))
+    told = run(marks.marks(min(one["oldest_failed_at"] for one in causes) - NEAR, now, limit=marks.MOST))
     acts = [one for one in told if not one["what"].startswith(RESULTS)]
     added = {"id": None, "what": "worker.started", "entity_type": "worker", "actor": None, "via": None}
     acts += [
@@ -103,7 +105,7 @@ def _changes(run: Run, causes: list[dict[str, Any]], now: datetime) -> dict[str,
     ]
     found = {}
     for cause in causes:
-        at, whose = cause["first_at"], {one["endpoint"] for one in cause["endpoints"]}
+        at, whose = cause["oldest_failed_at"], {one["endpoint_name"] for one in cause["endpoints"]}
         near = [one for one in acts if at - NEAR <= one["at"] <= at and _concerns(one, whose)]
         if near:
             last = max(near, key=lambda one: one["at"])

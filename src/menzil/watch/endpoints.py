@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from menzil.model.errors import UnknownNameError
 from menzil.ops import endpoints as health
 from menzil.ops import history, looking, looking_tries
 from menzil.watch.finding import Run
+
+#: Limits of an endpoint: its channel keeps them.
+LIMITS = ("max_concurrency", "max_size", "release_interval_ms", "release_count", "on_dead")
 
 #: Waits that the table of a retry policy shows.
 MOST_WAITS = 30
@@ -35,18 +39,25 @@ def endpoints(run: Run, *, limit: int = 100, after: str = "") -> dict[str, Any]:
     return {"endpoints": shown, "next_after": shown[-1]["endpoint_name"] if more else None, "as_of": now}
 
 
+def described(run: Run, name: str) -> dict[str, Any]:
+    """Return the endpoint without its secrets, with {"limits"} that its channel keeps, or refuse an unknown name."""
+    found, channel = run(looking.endpoint(name)), run(looking.channel(name))
+    if found is None or channel is None:
+        hint = f"{name} is a plain channel" if channel else "`menzil endpoint list` shows those there are"
+        raise UnknownNameError(f"There is no endpoint named {name!r}.", hint=hint)
+    return {**found, "limits": {key: channel[key] for key in LIMITS}}
+
+
 def endpoint(run: Run, name: str) -> dict[str, Any]:
-    """Return its health, {"config", "retry_policy", "waits", "subscriptions", "happened", "dead", "as_of"}."""
+    """Return it as described() does, its health, {"waits", "subscriptions", "happened", "dead", "as_of"}."""
     now = run(looking.now())
-    row = run(looking.endpoint(name))
+    row = described(run, name)
     (fares,) = run(health.get_endpoint_health(name))
     rules = {one["name"]: one["value"] for one in run(looking.settings())}
     dead = {one["endpoint_name"]: one["failed_count"] for one in run(history.dlq_summary())}
-    assert row is not None
     return {
+        **row,
         **fares,
-        "config": row["config"],
-        "retry_policy": row["retry_policy"],
         "waits": waits(row["retry_policy"], rules),
         "subscriptions": run(looking.subscriptions(200, endpoint=name)),
         "happened": run(looking_tries.happened(name, 200))[:20],
@@ -83,7 +94,7 @@ def circuit(run: Run, name: str, *, since: timedelta = timedelta(hours=6), steps
     start = now - since
     (fares,) = run(health.get_endpoint_health(name))
     events = run(looking_tries.happened(name))[::-1]
-    found = run(looking_tries.tries(name, start))
+    found = run(looking_tries.tries(name, start, run(looking_tries.newest_try())))
     step = since / steps
     rows: list[dict[str, Any]] = [{"at": start + place * step, **dict.fromkeys(CLASSES, 0)} for place in range(steps)]
     for one in found:

@@ -7,12 +7,14 @@ from typing import Any
 
 from menzil.model.redact import Redactor
 from menzil.ops import looking, looking_messages, searching
-from menzil.ops.looking_messages import LIVE
 from menzil.ops.searching import LAST_ID, WINDOW, Wanted
 from menzil.watch.finding import Run
 from menzil.watch.names import knowing_names
 from menzil.watch.redaction import redacted
 from menzil.watch.search import Search, parse
+
+#: Messages that an index finds by a key and the first page shows; others of the key are found by looking through all.
+HELD = 200
 
 #: Ids follow the clock as closely as transactions are short: a message may be created so much before its neighbours.
 SLACK = timedelta(minutes=5)
@@ -30,10 +32,11 @@ def search(
     """Return {"messages", "next_before", "looked_through", "search"}, newest first.
 
     `next_before` is where the next page begins; None when there is no more. A page may be short or empty and yet have a
-    next one: then it looked through `window` messages, and few of them match.
+    next one: then it looked through `window` messages, and few of them match. The first page of a search by key has,
+    besides `limit` messages, up to HELD that an index finds at any age.
     """
     asked = (parse(line) if isinstance(line, str) else line).at(run(looking.now()))
-    page = _Page(run, asked, limit, min([before or LAST_ID, asked.before or LAST_ID]), window)
+    page = _Page(run, asked, limit, before, window)
     if asked.channel is not None:
         with knowing_names(run, asked.channel):
             run(looking_messages.demand_channel(asked.channel))
@@ -56,9 +59,10 @@ def search(
 class _Page:
     """One page of a search."""
 
-    def __init__(self, run: Run, asked: Search, limit: int, before: int, window: int) -> None:
-        self.run, self.asked, self.limit, self.before, self.size = run, asked, limit, before, window
-        self.first = before == LAST_ID
+    def __init__(self, run: Run, asked: Search, limit: int, before: int | None, window: int) -> None:
+        self.run, self.asked, self.limit, self.size = run, asked, limit, window
+        self.before = min(before or LAST_ID, asked.before or LAST_ID)
+        self.first = before is None
         assert not isinstance(asked.since, timedelta), "points in time by now"
         assert not isinstance(asked.until, timedelta)
         self.since, self.until = asked.since, asked.until
@@ -83,16 +87,13 @@ class _Page:
         """A page of those in a window that match, and on the first page those that a key finds besides."""
         start = self._start()
         rows, end = self.run(searching.in_window(self.wanted, self.limit + 1, start, self.size))
+        more = len(rows) > self.limit
+        rows = rows[: self.limit]
+        reached = rows[-1]["id"] if more else None
         if self.asked.key is not None or self.asked.idem is not None:
-            last = rows[-1]["id"] if len(rows) > self.limit else None
             rows = self._with_keys(rows)
-            if (
-                last is not None and len(rows) <= self.limit
-            ):  # live ones were shown before; others may follow in the window
-                return {"messages": rows, "next_before": last, "looked_through": None}
-        if len(rows) > self.limit:
-            shown = rows[: self.limit]
-            return {"messages": shown, "next_before": shown[-1]["id"], "looked_through": None}
+        if more:
+            return {"messages": rows, "next_before": reached, "looked_through": None}
         passed = 0 if end is None else end["passed"]
         over = end is None or passed < self.size or self._too_old(end["created_at"])
         return {"messages": rows, "next_before": None if over else end["id"], "looked_through": passed}  # type: ignore[index]
@@ -108,10 +109,11 @@ class _Page:
         return self.since is not None and bool(oldest < self.since - SLACK)
 
     def _with_keys(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """A key finds live messages at any age. They are on the first page, and no other page repeats them."""
-        if not self.first:
-            return [row for row in rows if row["status"] not in LIVE]
+        """What an index finds by the key is on the first page, and no other page repeats it."""
         asked = self.asked
-        held = self.run(searching.messages_with_key(asked.key, asked.idem, asked.channel, self.limit))
-        ids = sorted({*held, *(row["id"] for row in rows)})
-        return self.run(searching.of_ids(self.wanted, ids, len(ids) or 1))
+        held = {*self.run(searching.messages_with_key(asked.key, asked.idem, asked.channel, HELD))}
+        if not self.first:
+            return [row for row in rows if row["id"] not in held]
+        ids = sorted(held - {row["id"] for row in rows})
+        found = self.run(searching.of_ids(self.wanted, ids, len(ids), self.before)) if ids else []
+        return sorted([*rows, *found], key=lambda row: -row["id"])

@@ -1,4 +1,4 @@
-"""The first page: a number for each thing that matters, what needs somebody, and the channels that are worst off."""
+"""The first page: a number for each thing that matters, what needs an operator, and the channels that are worst off."""
 
 from __future__ import annotations
 
@@ -87,7 +87,10 @@ def worst(numbers: list[Metric]) -> list[dict[str, Any]]:
             found[one.labels["endpoint"]][column] = one.value if column == "oldest_s" else int(one.value)
         elif one.name == "endpoint_circuit_state":
             found[one.labels["endpoint"]]["circuit"] = {0: "closed", 1: "half_open", 2: "open"}[int(one.value)]
-    rows = [{"channel": name, **row} for name, row in found.items()]
+    # The total comes from a register, the counts of channels from what was read.
+    total = next((one.value for one in numbers if one.name == "queue_depth" and one.labels["status"] == "pending"), 0)
+    short = sum(row["waiting"] for row in found.values()) < total
+    rows = [{"channel": name, **row, "at_least": short} for name, row in found.items()]
     alive = [row for row in rows if row["waiting"] or row["in_flight"] or row["dead"] or row["circuit"] == "open"]
     return sorted(alive, key=lambda row: (-(row["oldest_s"] or 0), -row["dead"], -row["waiting"], row["channel"]))
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from menzil.model.errors import UnknownNameError
-from menzil.ops import looking, plans
+from menzil.ops import looking, plans, watch
 from menzil.watch.finding import Run
 
 #: What a plan of each kind does to a message.
@@ -41,8 +41,18 @@ def listing(run: Run, *, limit: int = 100, before: int | None = None, status: st
     return {"plans": shown, "next_before": shown[-1]["id"] if len(found) > limit else None, "as_of": now}
 
 
+def unattended(run: Run) -> str | None:
+    """A sentence where no worker is alive: then no session steps a plan that runs."""
+    if any(worker.status == "alive" for worker in run(watch.get_worker_status())):
+        return None
+    return "No worker is alive, and workers step plans: start one with `menzil worker`."
+
+
 def one(run: Run, plan_id: int) -> dict[str, Any]:
-    """Return a plan as told() tells it, with {"outcome", "targets", "commands", "as_of"}."""
+    """Return a plan as told() tells it, with {"outcome", "targets", "commands", "unattended", "as_of"}.
+
+    `unattended` is a sentence while the plan runs and no worker is alive.
+    """
     now = run(looking.now())
     row = known(run, plan_id)
     return {
@@ -50,6 +60,7 @@ def one(run: Run, plan_id: int) -> dict[str, Any]:
         "outcome": run(plans.plan_outcome(plan_id)),
         "targets": run(plans.plan_targets(plan_id)),
         "commands": commands(row),
+        "unattended": unattended(run) if row["status"] == "running" else None,
         "as_of": now,
     }
 
@@ -64,7 +75,7 @@ def known(run: Run, plan_id: int) -> dict[str, Any]:
 
 
 def waiting(run: Run) -> list[dict[str, Any]]:
-    """Plans that run and wait for something, for a page of what needs somebody."""
+    """Plans that run and wait for something, for a page of what needs an operator."""
     now = run(looking.now())
     return [told(row, now) for row in run(plans.plans_that_wait())]
 

@@ -184,7 +184,7 @@ def _uuid(text: str) -> UUID:
 
 
 def _time(text: str) -> datetime | timedelta:
-    # A duration alone lies in the past: nobody looks for messages that were sent in the future.
+    # A duration alone lies in the past: no message was sent in the future.
     ago = duration(text)
     if ago is not None and not text.strip().isdigit():
         try:

@@ -69,9 +69,9 @@ def _concurrency(row: Mapping[str, Any], limit: int | None) -> str:
     return f"{before} → {number(limit)}: {number(limit - flying)} more may start at once."
 
 
-def number(value: int) -> str:
-    """A count that may have stopped at the cap."""
-    return f"{CAP:,}+" if value > CAP else f"{value:,}"
+def number(value: int, at_least: bool = False) -> str:
+    """A count that may have stopped at the cap, or before, where not all was read."""
+    return f"{CAP:,}+" if value > CAP else f"{value:,}+" if at_least else f"{value:,}"
 
 
 def span(distance: Any) -> str:

@@ -27,7 +27,8 @@ def test_causes_are_counted_over_channels_the_most_frequent_first(seat: Seat, mq
     die(mq, "work", "HTTP 503 from a.example", "HTTP 503 from a.example", "ValueError: row 1", "ValueError: row 22")
     die(mq, "other", "ValueError: row 4")
     found = dead.causes(seat)
-    assert [(one["failed_count"], sorted(of["endpoint"] for of in one["endpoints"])) for one in found["causes"]] == [
+    whose = {one["cause_hash"]: sorted(of["endpoint_name"] for of in one["endpoints"]) for one in found["causes"]}
+    assert [(one["failed_count"], whose[one["cause_hash"]]) for one in found["causes"]] == [
         (3, ["other", "work"]),
         (2, ["work"]),
     ]

@@ -9,12 +9,12 @@ import click
 
 from menzil.cli import given
 from menzil.cli.database import Database, on_database
-from menzil.cli.endpoint.look import described
 from menzil.cli.endpoint.reach import warn_of_closed
 from menzil.cli.show import say
 from menzil.model.errors import UsageError
 from menzil.model.secrets import encrypt_config, secret_keys
 from menzil.ops import endpoints
+from menzil.watch.endpoints import described
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -75,7 +75,7 @@ def alter(db: Database, name: str, retry_policy: dict[str, Any] | None, **said: 
 
     def change() -> None:
         if changes:
-            config = merged(described(db, name)["config"], changes)
+            config = merged(described(db.run, name)["config"], changes)
             db.run(endpoints.alter_endpoint(name, encrypt_config(config, name, secret_keys(None))))
         if retry_policy is not None:
             db.run(endpoints.set_retry_policy(name, retry_policy or None))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from menzil.cli.database import Database, on_database
 from menzil.cli.names import page, page_options
 from menzil.cli.show import document, fields, json_option, listing, pretty
-from menzil.model.errors import UnknownNameError
 from menzil.ops import endpoints, looking
+from menzil.watch.endpoints import described
 
 
 @click.command("list")
@@ -31,23 +29,13 @@ def list_endpoints(db: Database, limit: int, after: str, as_json: bool) -> None:
 @on_database
 def show(db: Database, name: str, as_json: bool) -> None:
     """Show the config of an endpoint, without its secrets."""
-    found = described(db, name)
+    found = described(db.run, name)
     if as_json:
         document(found)
         return
     fields({key: value for key, value in found.items() if key not in ("config", "limits", "updated_at")})
     fields({key: value for key, value in found["limits"].items() if value not in (None, 0)})
     click.echo(pretty(found["config"]))
-
-
-def described(db: Database, name: str) -> dict[str, Any]:
-    """Return the endpoint with the limits that its channel keeps, or refuse an unknown name."""
-    found, channel = db.run(looking.endpoint(name)), db.run(looking.channel(name))
-    if found is None or channel is None:
-        hint = f"{name} is a plain channel" if channel else "`menzil endpoint list` shows those there are"
-        raise UnknownNameError(f"There is no endpoint named {name!r}.", hint=hint)
-    limits = ("max_concurrency", "max_size", "release_interval_ms", "release_count", "on_dead")
-    return {**found, "limits": {key: channel[key] for key in limits}}
 
 
 @click.command()

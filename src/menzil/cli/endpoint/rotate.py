@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from menzil.cli.database import Database, on_database
-from menzil.cli.endpoint.look import described
 from menzil.cli.show import say
 from menzil.model.errors import UsageError
 from menzil.model.secrets import encrypt_config, secret_keys
 from menzil.ops import endpoints
+from menzil.watch.endpoints import described
 
 #: Random bytes of a secret.
 LENGTH = 32
@@ -41,7 +41,7 @@ def rotate(db: Database, name: str, finish: bool) -> None:
 
 
 def _sign(db: Database, name: str, new: str | None) -> None:
-    config = described(db, name)["config"]
+    config = described(db.run, name)["config"]
     kept = _secrets(config)
     if new is None:
         if len(kept) < 2:

@@ -9,12 +9,12 @@ import click
 
 from menzil.cli import given
 from menzil.cli.database import Database, on_database
-from menzil.cli.endpoint.look import described
 from menzil.cli.lazy import SOMETHING_TO_FIX
 from menzil.cli.show import document, json_option, say
 from menzil.cli.timeline import attempt_lines
 from menzil.model.status import Status
 from menzil.ops import looking_messages, messages, sending
+from menzil.watch.endpoints import described
 
 #: Seconds between two looks: short at first, because most deliveries are.
 FIRST_LOOK, LONGEST_LOOK = 0.02, 0.5
@@ -34,7 +34,7 @@ def test(ctx: click.Context, db: Database, name: str, body: Any, timeout: float,
 
     It stands in line like any other message, and a worker must run to deliver it.
     """
-    found = described(db, name)
+    found = described(db.run, name)
     if found["paused"]:
         say(f"Endpoint {name} is paused and will hold the message.")
     payload = {"type": "menzil.test", "endpoint": name} if body is None else body

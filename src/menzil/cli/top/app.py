@@ -92,7 +92,7 @@ class Top(App[None]):
         except psycopg.Error as error:
             self.say(f"The database could not: {str(error).strip().splitlines()[0]}")
         else:
-            if self.stack[-1] is view:
+            if self.stack[-1] is view and self.query("#head"):  # no longer there once the program ends
                 self.draw(view, picture)
         finally:
             self._asking = False

@@ -11,11 +11,11 @@ import click
 
 from menzil.cli.database import demand, located
 from menzil.cli.dsn import dsn_option
-from menzil.cli.show import plain as json_form
 from menzil.cli.show import say
 from menzil.cli.top import plain
 from menzil.cli.top.link import Link
 from menzil.cli.top.views import queue
+from menzil.model.exact import plain as json_form
 from menzil.watch.channels import SORTS
 
 if TYPE_CHECKING:

@@ -79,7 +79,7 @@ def _channel(row: Row) -> Row:
     return {
         "channel": row["channel"],
         "state": row["state"],
-        "waiting": number(row["waiting"]),
+        "waiting": number(row["waiting"], row["at_least"]),
         "oldest": "-" if row["oldest_s"] is None else duration(row["oldest_s"]),
         "flying": f"{row['in_flight']}{limit}",
         "in/min": f"{row['in_per_minute']:g}",

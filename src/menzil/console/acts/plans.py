@@ -125,7 +125,7 @@ class MakeRedrive(Make):
         fit = [row for row in rows if found.get("cause_hash") in (None, row["cause_hash"])]
         number = sum(row["failed_count"] for row in fit)
         names = sorted({str(row["endpoint_name"]) for row in fit})
-        return [f"Failed ones now: {count(number)}, of {', '.join(names[:5]) or 'nobody'}."]
+        return [f"Failed ones now: {count(number)}, of {', '.join(names[:5]) or 'no channel'}."]
 
 
 class MakeReplay(Make):
@@ -192,7 +192,7 @@ class RunPlan(OnPlan):
                 "A worker steps it, and schedules a minute ahead at most.",
             ],
             leaves=[back if found["kind"] != "cancel" else "It can be stopped; what it cancelled stays cancelled."],
-            warnings=[*_held(found), *_rooms(found)],
+            warnings=[*_held(found), *_rooms(found), *_unattended(run)],
         )
 
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
@@ -202,6 +202,11 @@ class RunPlan(OnPlan):
     def done(self, answers: Sequence[Any], given: Given) -> Done:
         del answers
         return Done(f"Plan {given['plan']} runs.", Undo("plan-take-back", given, "Stop and take back"))
+
+
+def _unattended(run: Run) -> list[str]:
+    sentence = watching.unattended(run)
+    return [] if sentence is None else [sentence]
 
 
 def _held(found: dict[str, Any]) -> list[str]:

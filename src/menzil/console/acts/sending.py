@@ -153,7 +153,7 @@ class Publish(ByHand):
             leaves=[f"{one['endpoint_name']} does not get it: {one['why']}." for one in told if not one["matches"]][
                 :10
             ],
-            warnings=[] if to else ["Nobody would get it."],
+            warnings=[] if to else ["No subscription matches: no message would be made."],
         )
 
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:

@@ -23,7 +23,7 @@ def meant(given: Given) -> str:
 
 
 class Set(Act):
-    """Change a setting for everybody."""
+    """Change a setting for every client and worker."""
 
     name, title, verb, role = "setting-set", "Change a setting", "Set it", "admin"
     fields = (
@@ -47,7 +47,7 @@ class Set(Act):
         value = meant(given)
         new = found["default_value"] if value.strip().lower() == "default" else value
         return Plan(
-            f"{found['name']} counts for everybody from the next transaction on.",
+            f"{found['name']} counts for every client and worker from the next transaction on.",
             f"menzil settings set {quote(found['name'])} {quote(value)}",
             changes=[Change(found["name"], str(found["value"]), str(new))],
             more=[str(found["description"]), f"It may be: {found['range']}." if found["range"] else ""],

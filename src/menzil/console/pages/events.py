@@ -34,4 +34,8 @@ def _prepare(shown: Shown) -> dict[str, Any]:
     }
 
 
-PAGE = Page("/events", "events.html", {"events": events, "tested": tested}, _prepare, live=0)
+def _twin(shown: Shown) -> Any:
+    return {**(shown["events"] or {}), "tested": shown["tested"]}
+
+
+PAGE = Page("/events", "events.html", {"events": events, "tested": tested}, _prepare, twin=_twin, live=0)

@@ -1,4 +1,4 @@
-"""/: what matters now, what needs somebody, and how it went."""
+"""/: what matters now, what needs an operator, and how it went."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def window(words: Any) -> str:
 
 
 def now(look: Look) -> dict[str, Any]:
-    """The tiles, what needs somebody, and the channels that are worst off."""
+    """The tiles, what needs an operator, and the channels that are worst off."""
     return watching.overview(look.run)
 
 
@@ -108,7 +108,7 @@ def tiles(found: dict[str, Any]) -> list[Tile]:
              charts.spark(sparks["dead"], "Died, last hour", "bad"), "warn" if found["dead"] else ""),
         Tile("p95", "p95 sent to ended", span(_seconds(found["p95_ms"])), "over the last hour", "/channels",
              {"sort": "rate"}, charts.spark(sparks["p95_ms"], "p95 of sent to ended, last hour")),
-        Tile("alive", "Workers alive", count(alive), "" if alive else "nobody is at work", "/workers", {},
+        Tile("alive", "Workers alive", count(alive), "" if alive else "no worker is alive", "/workers", {},
              charts.spark(sparks["completed"][:-1], "Completed, last hour", "good"), "bad" if missed else ""),
     ]  # fmt: skip
 

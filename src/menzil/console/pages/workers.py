@@ -1,4 +1,4 @@
-"""/workers: who is at work, and which channels nobody serves."""
+"""/workers: who is at work, what each has leased, and which channels no worker serves."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ def workers(look: Look) -> list[dict[str, Any]]:
     return watching.workers(look.run)
 
 
+def leases(look: Look) -> dict[str, Any]:
+    """What each worker has leased."""
+    return watching.leases(look.run)
+
+
 def unserved(look: Look) -> list[dict[str, Any]]:
     """Channels with waiting messages that no live worker takes."""
     return watching.unserved(look.run)
@@ -27,4 +32,10 @@ def _prepare(shown: Shown) -> dict[str, Any]:
     return {"title": told, "heading": "Workers", "told": told}
 
 
-PAGE = Page("/workers", "workers.html", {"workers": workers, "unserved": unserved}, _prepare, twin=only("workers"))
+PAGE = Page(
+    "/workers",
+    "workers.html",
+    {"workers": workers, "leases": leases, "unserved": unserved},
+    _prepare,
+    twin=only("workers"),
+)

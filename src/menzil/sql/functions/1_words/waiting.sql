@@ -31,13 +31,13 @@ begin
             cross join lateral (select m.scheduled_at, m.created_at from menzil.message m where m.id = u.id offset 0) m
             left join lateral (select t.place_at, t.due_at from menzil.returned t where t.id = u.id offset 0) t on true) o on true
        where l.tail_due is not null and (p_channel_id is null or l.channel_id = p_channel_id) group by l.channel_id
+    ), log as materialized (
+      select n.channel_id, n.rank, n.first_id, n.n, n.flags, n.due_at from menzil.aside n
+      union all (select n.channel_id, n.rank, n.first_id, n.n, n.flags, n.due_at from menzil.line n limit v_lines)
     ), line as materialized (
-      select n.channel_id, sum(n.n)::bigint as count, max(n.place) >= v_lines as capped, min(greatest(n.due_at, t.due_at)) as since_at
-        from (select n.*, count(*) over () as place
-                from (select n.channel_id, n.rank, n.first_id, n.n, n.flags, n.due_at from menzil.aside n
-                      union all (select n.channel_id, n.rank, n.first_id, n.n, n.flags, n.due_at from menzil.line n limit v_lines)) n) n
-        left join lateral (select t.due_at from menzil.returned t where n.flags & 1 <> 0 and t.id = n.first_id offset 0) t on true
-       where n.rank is not null and n.flags & 64 = 0 and (p_channel_id is null or n.channel_id = p_channel_id)
+      select n.channel_id, sum(n.n) as count, (select count(*) from log) >= v_lines as capped,
+             min(case when n.flags & 1 <> 0 then greatest(n.due_at, (select t.due_at from menzil.returned t where t.id = n.first_id)) else n.due_at end) as since_at
+        from log n where n.rank is not null and n.flags & 64 = 0 and (p_channel_id is null or n.channel_id = p_channel_id)
        group by n.channel_id
     ), later as materialized (
       -- Messages on the schedule, and messages behind their ordering key. Of a key whose first message may be leased, is leased or
@@ -50,19 +50,22 @@ begin
                  s.since_at, k.id as key_id
             from (select s.channel_id, count(*), min(s.due_at) filter (where s.due_at <= p_now) as since_at
                     from menzil.scheduled s where not v_large group by s.channel_id) s
-            full join (select k.channel_id, count(*), min(k.id) filter (where not exists (
-                                select 1 from menzil.key_queue h where h.channel_id = k.channel_id and h.ordering_key = k.ordering_key and h.waits = 0)) as id
-                         from menzil.key_queue k where not v_large and k.waits = 1 group by k.channel_id) k on k.channel_id = s.channel_id
+            -- By key, in the order of the index: one look at each row tells whether the key has a head.
+            full join (select k.channel_id, sum(k.count)::bigint as count, min(k.id) filter (where not k.headed) as id
+                         from (select k.channel_id, count(*) filter (where k.waits = 1) as count, min(k.id) filter (where k.waits = 1) as id, bool_or(k.waits = 0) as headed
+                                 from menzil.key_queue k where not v_large group by k.channel_id, k.ordering_key) k
+                        group by k.channel_id having sum(k.count) > 0) k on k.channel_id = s.channel_id
           union all
-          select c.id, s.count, k.count, s.count = p_most or k.count = p_most, s.since_at, k.id
+          select c.id, s.count, k.count, s.count = p_most or k.looked = p_most, s.since_at, k.id
             from menzil.channel c
             cross join lateral (
               select count(*), min(f.due_at) filter (where f.due_at <= p_now) as since_at
                 from (select s.due_at from menzil.scheduled s where s.channel_id = c.id order by s.due_at limit p_most) f) s
             cross join lateral (
-              select count(*), min(k.id) filter (where not exists (
-                       select 1 from menzil.key_queue h where h.channel_id = k.channel_id and h.ordering_key = k.ordering_key and h.waits = 0)) as id
-                from (select k.* from menzil.key_queue k where k.channel_id = c.id and k.waits = 1 limit p_most) k) k
+              select coalesce(sum(k.count), 0)::bigint as count, coalesce(sum(k.looked), 0) as looked, min(k.id) filter (where not k.headed) as id
+                from (select count(*) as looked, count(*) filter (where k.waits = 1) as count, min(k.id) filter (where k.waits = 1) as id, bool_or(k.waits = 0) as headed
+                        from (select k.ordering_key, k.waits, k.id from menzil.key_queue k where k.channel_id = c.id order by k.ordering_key, k.waits, k.id limit p_most) k
+                       group by k.ordering_key) k) k
            where v_large and c.dropped_at is null and (p_channel_id is null or c.id = p_channel_id) and s.count + k.count > 0) q
     ), withdrawn as materialized (   -- cancelled, and still counted in their run or line
       select m.channel_id, count(*) as count from (select w.id from menzil.withdrawn w limit 100000) w

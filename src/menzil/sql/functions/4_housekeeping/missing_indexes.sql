@@ -10,7 +10,8 @@ language sql stable as $$
     ('message_correlation_id', 'message', '(correlation_id) where correlation_id is not null'),
     ('event_entity', 'event', '(entity_type, entity_id, id)'),
     ('schedule_slot_message', 'schedule_slot', '(message_id) where message_id is not null'),
-    ('bulk_send_first', 'bulk_send', '(first_id) where first_id is not null')
+    ('bulk_send_first', 'bulk_send', '(first_id) where first_id is not null'),
+    ('line_news', 'line', '(channel_id) where news is not null')
   ), built as (   -- the index of a table without partitions, or of each partition
     select w.name as parent, w.body, c.relname, x.name, 'menzil.' || quote_ident(x.name) as path,
            (select i.indisvalid from pg_index i where i.indexrelid = to_regclass('menzil.' || quote_ident(x.name))) as valid, p.inhrelid is not null as is_part

@@ -1,10 +1,12 @@
 -- How channels stand: what holds one, since when, until when and by whom; how much of its limits is used; what waits in it. Reads only.
 -- The state is the one that the next dequeue will find: news of endpoints and slots that no dequeue has folded yet count.
--- Counts end at 10,001. With many channels fewer rows of each are read: menzil._lanes_counted says how many.
+-- Counts end at 10,001. With many channels fewer rows of each are read: menzil._lanes_counted says how many. at_least: waiting, scheduled
+-- and the age of the oldest are what was read; more lines of the log, or more rows, were there than are read.
+drop function if exists menzil.channel_state(text);
 create or replace function menzil.channel_state(p_channel text default null) returns table (
   channel text, is_endpoint boolean, held_by text, held_since timestamptz, held_until timestamptz, held_actor text, in_flight integer, max_concurrency integer,
   rate_used integer, rate_limit integer, rate_seconds double precision, next_slot_at timestamptz, waiting bigint, waiting_by_priority jsonb, scheduled bigint,
-  oldest_at timestamptz, blocked_keys bigint, dead bigint, workers integer
+  oldest_at timestamptz, blocked_keys bigint, dead bigint, workers integer, at_least boolean
 )
 language plpgsql stable security definer set search_path = pg_catalog, menzil, pg_temp set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
@@ -12,6 +14,7 @@ declare
   v_now timestamptz := clock_timestamp();
   v_id integer;
   v_most integer := 10001;
+  v_long boolean := (select count(*) >= 20000 from (select 1 from menzil.line n limit 20000) n);   -- as menzil._lanes_counted reads
 begin
   if p_channel is not null then
     v_id := (menzil._channel_for(p_channel)).id;
@@ -47,7 +50,7 @@ begin
            a.actor, coalesce(f.count, 0)::integer, c.max_concurrency, g.used::integer, case when c.release_interval_ms > 0 then c.release_count end,
            case when c.release_interval_ms > 0 then c.release_interval_ms / 1000.0 end::double precision, g.next_at,
            least(greatest(coalesce(l.count, 0) + k.count - coalesce(w.count, 0), 0), 10001), coalesce(l.by_priority, '{}'), s.count,
-           least(l.since_at, s.since_at, y.since_at), b.count, d.count, n.count::integer
+           least(l.since_at, s.since_at, y.since_at), b.count, d.count, n.count::integer, v_long or s.count >= v_most or k.count >= v_most
       from held h
       cross join lateral (select c.* from menzil.channel c where c.id = h.id offset 0) c
       join gate g on g.channel_id = h.id

@@ -7,12 +7,14 @@ language sql stable set enable_seqscan = off set jit = off as $$
   near as materialized (
     (select k.channel_id, k.rank from menzil.lane_name k where k.channel_id >= (select s.id from start s) order by k.channel_id, k.rank limit 500)
     union all
-    (select k.channel_id, k.rank from menzil.lane_name k where k.channel_id < (select s.id from start s) order by k.channel_id, k.rank limit 500))
-  select count(*)::integer, min(l.name)
-    from near k
-    cross join lateral (select l.name, l.next_at, l.tail_due from menzil.lane l where l.channel_id = k.channel_id and l.rank = k.rank order by l.v desc limit 1) l
-    cross join lateral (select g.* from menzil.gate g where g.channel_id = k.channel_id offset 0) g
-   where l.next_at is null and l.tail_due is not null and not g.paused and g.circuit <> 1 and (g.max_concurrency is null or g.in_flight < g.max_concurrency)
-     and not exists (select 1 from menzil.line n where n.channel_id = k.channel_id and n.rank is null)
-     and not exists (select 1 from menzil.aside a where a.channel_id = k.channel_id and a.rank is null)
+    (select k.channel_id, k.rank from menzil.lane_name k where k.channel_id < (select s.id from start s) order by k.channel_id, k.rank limit 500)),
+  still as materialized (
+    select l.name, k.channel_id
+      from near k
+      cross join lateral (select l.name, l.next_at, l.tail_due from menzil.lane l where l.channel_id = k.channel_id and l.rank = k.rank order by l.v desc limit 1) l
+      cross join lateral (select g.* from menzil.gate g where g.channel_id = k.channel_id offset 0) g
+     where l.next_at is null and l.tail_due is not null and not g.paused and g.circuit <> 1 and (g.max_concurrency is null or g.in_flight < g.max_concurrency))
+  -- The log has no index for this: it is read once, and only where a lane stands still.
+  select count(*)::integer, min(s.name) from still s
+   where (s.channel_id in (select n.channel_id from menzil.line n where n.rank is null union all select a.channel_id from menzil.aside a where a.rank is null)) is not true
 $$;

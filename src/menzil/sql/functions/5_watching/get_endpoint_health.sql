@@ -33,7 +33,7 @@ begin
                 union all
                 select n.channel_id, min(n.first_id)
                   from (select n.channel_id, n.rank, n.flags, n.first_id from menzil.aside n
-                        union all (select n.channel_id, n.rank, n.flags, n.first_id from menzil.line n limit case when v_id is null then 20000 else 100000 end)) n
+                        union all (select n.channel_id, n.rank, n.flags, n.first_id from menzil.line n limit 20000)) n
                  where n.rank is not null and n.flags & 64 = 0 and (v_id is null or n.channel_id = v_id) and not exists (select 1 from menzil.withdrawn w where w.id = n.first_id) group by n.channel_id
                 union all
                 select e.id, s.id from endpoint e

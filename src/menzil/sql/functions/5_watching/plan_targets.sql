@@ -1,29 +1,24 @@
 -- Whom a plan reaches: its channels, the largest first, at most 1,000. waits_for says why nothing goes there now; room is how many
 -- more messages its max_size lets in, null without one. first_ids are up to three that it begins with, and last_id is its last: of dead
--- letters for a redrive, of messages for a replay; null for a cancel, and where a short look finds none.
+-- letters for a redrive, of messages for a replay; null for a cancel, where a short look finds none, and behind the 20 largest channels:
+-- a page asks every two seconds, and each look reads up to 2,000 rows.
 create or replace function menzil.plan_targets(p_id bigint) returns table (
   channel text, is_endpoint boolean, counted bigint, done bigint, skipped bigint, finished boolean, waits_for text, room bigint, first_ids bigint[], last_id bigint
 )
 language plpgsql stable security definer set search_path = pg_catalog, menzil, pg_temp set enable_seqscan = off set timezone = 'UTC' set jit = off as $$
 #variable_conflict use_column
 declare
-  v_plan menzil.plan;
+  v_plan menzil.plan := menzil._known_plan(p_id);
 begin
-  if p_id is null then
-    perform menzil._refuse_null('The id of a plan');
-  end if;
-  select p.* into v_plan from menzil.plan p where p.id = p_id;
-  if not found then
-    perform menzil._refuse_unknown_plan(p_id);
-  end if;
   return query
     select c.name, c.protocol is not null, t.counted, t.done, t.skipped, t.finished,
            case when v_plan.kind <> 'cancel' and not t.finished then (menzil._plan_waits(t.channel_id, t.probed_at, clock_timestamp())).sentence end,
            case when c.max_size is not null then greatest(0, c.max_size - (select coalesce(sum(s.change), 0) from menzil.size_change s where s.channel_id = c.id))::bigint end,
            n.first_ids, n.last_id
-      from (select t as target, t.* from menzil.plan_channel t where t.plan_id = p_id order by t.counted desc, t.channel_id limit 1000) t
+      from (select t as target, t.*, row_number() over (order by t.counted desc, t.channel_id) as place
+              from menzil.plan_channel t where t.plan_id = p_id order by t.counted desc, t.channel_id limit 1000) t
       cross join lateral (select c.* from menzil.channel c where c.id = t.channel_id offset 0) c
-      cross join lateral menzil._plan_ends(v_plan, t.target) n
+      left join lateral menzil._plan_ends(v_plan, t.target) n on t.place <= 20
      order by t.counted desc, t.channel_id;
 end $$;
 

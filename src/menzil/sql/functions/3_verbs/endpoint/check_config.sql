@@ -37,7 +37,7 @@ begin
       when v_rule.kind in ('integer', 'limit') and (v_type <> 'number' or not v_fits or v_text !~ '^[0-9]+$')
         then format('a whole number from %s to %s', v_rule.minimum, v_rule.maximum)
       when v_rule.kind in ('text', 'secret') and (v_type <> 'string' or not v_fits or v_text ~ '[[:cntrl:]]')
-        then format('a text of %s to %s characters without control characters', v_rule.minimum, v_rule.maximum)
+        then format('a text of %s %s characters without control characters', coalesce(v_rule.minimum || ' to', 'at most'), v_rule.maximum)
       when v_rule.kind = 'certificate' and (v_type <> 'string' or not v_fits or v_text !~ E'^[ \\t\\r\\n]*-----BEGIN CERTIFICATE-----\\r?\\n')
         or v_rule.kind = 'private key' and (v_type <> 'string' or not v_fits or v_text !~ E'^[ \\t\\r\\n]*-----BEGIN ([A-Z]+ )?PRIVATE KEY-----\\r?\\n')
         then format('a %s in PEM format', v_rule.kind)
