@@ -63,10 +63,11 @@ class Divider:
         order = _order(rows)
         if order is not None:
             rows = rows.take(pa.array(order))
-        file = self._open.setdefault(key, self._open.get(key) or self._make(key))
-        file.group(rows)
-        if file.rows >= ROWS:
+        if key in self._open and self._open[key].rows + len(rows) > ROWS:
             yield self._open.pop(key).close()
+        if key not in self._open:
+            self._open[key] = self._make(key)
+        self._open[key].group(rows)
 
 
 def _order(rows: pa.Table, codes: Any = None) -> Any:

@@ -138,7 +138,7 @@ class OpenFile:
         self._ordered = self._ordered and (self._last is None or self._last <= first)
         self._last = last
         whole = rows.select(self._shape.names).cast(self._shape)
-        self._writer.write_table(whole, row_group_size=len(whole))
+        self._writer.write_table(whole, row_group_size=min(len(whole), GROUP_ROWS))
 
     def close(self) -> Written:
         """The file is done, and survives a power cut."""
