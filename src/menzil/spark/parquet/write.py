@@ -130,13 +130,13 @@ class OpenFile:
 
     def group(self, rows: pa.Table) -> None:
         """Rows that are a row group, in order among themselves."""
+        first, last = ((rows["created_at"][at].value, rows["id"][at].as_py()) for at in (0, len(rows) - 1))
+        self._ordered = self._ordered and (self._last is None or self._last <= first)
+        self._last = last
         self.rows += len(rows)
         self._write(rows)
 
     def _write(self, rows: pa.Table) -> None:
-        first, last = ((rows["created_at"][at].value, rows["id"][at].as_py()) for at in (0, len(rows) - 1))
-        self._ordered = self._ordered and (self._last is None or self._last <= first)
-        self._last = last
         whole = rows.select(self._shape.names).cast(self._shape)
         self._writer.write_table(whole, row_group_size=min(len(whole), GROUP_ROWS))
 
