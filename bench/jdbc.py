@@ -37,28 +37,23 @@ def archive(spark: SparkSession, dsn: str, **options: str) -> DataFrame:
     return table(spark, dsn, "archive", **options)
 
 
-def table(spark: SparkSession, dsn: str, name: str, *, more: bool = False, **options: str) -> DataFrame:
-    """A relation of menzil's, with the types that menzil's own source gives its columns.
-
-    `more` adds what PostgreSQL works out for an export, so that both readers leave the same to it.
-    """
+def table(spark: SparkSession, dsn: str, name: str, **options: str) -> DataFrame:
+    """A relation of menzil's, with the types that menzil's own source gives its columns."""
     from pyspark.sql import functions as F
 
     from menzil.spark.source.relations import relation
 
     parts = conninfo_to_dict(dsn)
-    added = relation(name).more if more else ()
-    extra = "".join(f", {column.expression} as {column.name}" for column in added)
     reader = (
         spark.read.format("jdbc")
         .option("url", f"jdbc:postgresql://{parts['host']}:{parts['port']}/{parts['dbname']}")
         .option("driver", "org.postgresql.Driver")
-        .option("dbtable", f"(select *{extra} from menzil.{name}) as source" if extra else f"menzil.{name}")
+        .option("dbtable", f"menzil.{name}")
     )
     for word in ("user", "password"):
         if parts.get(word):
             reader = reader.option(word, str(parts[word]))
-    columns = (*relation(name).columns, *added)
+    columns = relation(name).columns
     return reader.options(**options).load().select(*[F.col(each.name).cast(each.spark_type) for each in columns])
 
 

@@ -1,32 +1,39 @@
-"""Export of a month of the archive to a lake, verified, against COPY of the same rows to nowhere and against JDBC.
+"""Export of a month of the archive to a lake, verified, against COPY of the same rows, 0.1.0 and Spark's JDBC reader.
 
-The same job through JDBC is the same to the last step: rows gathered by endpoint and sorted, tries beside them, files
-read back and compared with PostgreSQL. Only the reading is Spark's own. Beside it stands the least that one could do
-with JDBC: write the rows as they come, compare nothing, leave the tries out.
+0.1.0 exports the same messages from its own tables, in a process of its own, in turn with this version. JDBC stands for
+the least that one could do: write the rows as they come, compare nothing, leave the tries out.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
-from unittest import mock
 
-from bench import history, jdbc
+import psutil
+
+from bench import history, jdbc, usage
+from bench.before import NAME, NoHistoryError
+from bench.readings import Reading, Series
 from bench.server import connected
 from bench.session import Session
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _MONTH = "2025-03"
-DEFAULT = "the same job through JDBC, default settings"
 #: Steps of an export as it tells them, and what happens in them.
-STEPS = {"read": "hashing in PostgreSQL", "write": "reading and writing", "verify": "reading back"}
+STEPS = {"read": "hashing in PostgreSQL", "write": "reading and writing", "verify": "reading back", "commit": "commit"}
+#: What the export is compared with, and how much faster it is to be.
+DEFAULT = "rows as they come through JDBC, default settings, nothing verified"
+TUNED = "rows as they come through JDBC, two partitions, fetchsize 10,000, nothing verified"
+TARGETS = {NAME: 1.5, DEFAULT: 1.2}
 
 
 def run(session: Session) -> None:
@@ -39,37 +46,90 @@ def run(session: Session) -> None:
         session.say(f"fills the archive with {count:,} messages")
         history.month(conn, "2025-03-01 00:00Z", 1, count, step="1 s", again=10)
         history.rest(conn)
+        server = usage.server_process(conn)
         # Through JDBC Spark fetches everything at once unless told otherwise: room for a million rows.
         memory = {"spark.driver.memory": "4g"}
         spark = get_session("bench export", "local[2]", conf=memory | jdbc.settings())
         copies: list[float] = []
         exports: list[float] = []
-        others: dict[str, list[float]] = {name: [] for name in ways(count)} if jdbc.jar() else {}
         sizes: list[float] = []
         steps: dict[str, list[float]] = {f"{what} s": [] for what in STEPS.values()}
+        before = old(session, count)
+        ways: dict[str, Callable[[], None]] = {} if before is None else {NAME: lambda: once(before)}
+        if jdbc.jar():
+            ways[DEFAULT] = lambda: as_they_come(spark, dsn, {})
+            ways[TUNED] = lambda: as_they_come(spark, dsn, jdbc.tuned(count))
+        others = {name: Series() for name in ways}
         try:
-            exported(spark, dsn, count)  # the JVM has compiled what it needs
+            for _ in range(2):  # the JVMs have compiled what they need
+                exported(spark, dsn, count)
+                if before is not None:
+                    once(before)
             for repeat in session.repeat():
                 began = time.monotonic()
                 with conn.cursor().copy("copy (select * from plain_archive) to stdout (format binary)") as copy:
                     size = sum(len(part) for part in copy)
                 copies.append(count / (time.monotonic() - began))
-                rate, files = exported(spark, dsn, count, steps)
-                exports.append(rate)
-                sizes.append(files / size)
-                for name in others:
-                    others[name].append(ways(count)[name](spark, dsn))
-                session.say(f"round {repeat + 1}: export {rate:,.0f} rows/s")
+                files: list[int] = []
+                ours = timed(lambda: files.append(exported(spark, dsn, count, steps)), count, server)  # noqa: B023
+                exports.append(ours.rate)
+                sizes.append(files[0] / size)
+                for name, work in ways.items():
+                    others[name].add(ours, timed(work, count, server))
+                session.say(f"round {repeat + 1}: export {ours.rate:,.0f} rows/s")
         finally:
             spark.stop()
+            if before is not None and before.stdin is not None:
+                before.stdin.close()
+                before.wait(60)
     company = {"export rows/s": exports, "COPY rows/s": copies, "cores": [os.cpu_count() or 1], **steps}
     session.figure(f"verified export of {count:,} messages / COPY binary", ratios(exports, copies), beside=company)
     session.figure("bytes in the lake / COPY binary", sizes)
-    if not others:
+    whole = [count / rate for rate in exports]
+    shares = [share / seconds for share, seconds in zip(steps["commit s"], whole, strict=True)]
+    session.figure("commit / export", shares, at_most=0.01)
+    if not jdbc.jar():
         session.say(jdbc.MISSING)
-    for name, rates in others.items():
-        target = 2.0 if name == DEFAULT else None
-        session.figure(f"export / {name}", ratios(exports, rates), at_least=target, beside={"JDBC rows/s": rates})
+    for name, series in others.items():
+        beside = series.company("export rows/s", "rows/s")
+        session.figure(f"export / {name}", series.ratios(), at_least=TARGETS.get(name), beside=beside)
+
+
+def old(session: Session, count: int) -> subprocess.Popen[str] | None:
+    """0.1.0 with its archive filled, ready to export; None where the git history has it not."""
+    try:
+        dsn, tree = session.server.database(session.before.sql), session.before.tree
+    except NoHistoryError as error:
+        session.say(f"{error}: nothing is compared with it")
+        return None
+    script = Path(__file__).parents[1] / "old_export.py"
+    environment = os.environ | session.before.environment
+    process = subprocess.Popen(
+        [sys.executable, str(script), dsn, str(count)], cwd=tree, env=environment, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() == "ready"
+    return process
+
+
+def once(process: subprocess.Popen[str]) -> None:
+    """One export of 0.1.0."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    assert process.stdout.readline().strip().isdigit()
+
+
+def timed(work: Callable[[], None], count: int, server: psutil.Process | None) -> Reading:
+    """Rows per second, and microseconds of processor time per row: ours, Spark's, of 0.1.0 and the server's."""
+    everyone = (psutil.Process(), server)
+    spent = sum(map(usage.cpu, everyone))
+    began = time.monotonic()
+    work()
+    seconds = time.monotonic() - began
+    return Reading(count / seconds, (sum(map(usage.cpu, everyone)) - spent) * 1e6 / count)
 
 
 def ratios(ours: list[float], theirs: list[float]) -> list[float]:
@@ -77,24 +137,8 @@ def ratios(ours: list[float], theirs: list[float]) -> list[float]:
     return [our / their for our, their in zip(ours, theirs, strict=True)]
 
 
-def ways(count: int) -> dict[str, Callable[[SparkSession, str], float]]:
-    """What the export is compared with, each as rows per second."""
-    tuned = jdbc.tuned(count)
-    return {
-        DEFAULT: lambda spark, dsn: the_same(spark, dsn, count, {}),
-        "the same job through JDBC, two partitions, fetchsize 10,000": lambda spark, dsn: the_same(
-            spark, dsn, count, tuned
-        ),
-        "rows as they come through JDBC, default settings, nothing verified": lambda spark, dsn: as_they_come(
-            spark, dsn, count
-        ),
-    }
-
-
-def exported(
-    spark: SparkSession, dsn: str, count: int, steps: dict[str, list[float]] | None = None
-) -> tuple[float, int]:
-    """Rows per second, and bytes in the lake; `steps` get the seconds that the messages took in each."""
+def exported(spark: SparkSession, dsn: str, count: int, steps: dict[str, list[float]] | None = None) -> int:
+    """Bytes in the lake; `steps` get the seconds that the messages took in each."""
     from menzil.spark.jobs.export import export
 
     told: list[tuple[float, str]] = []
@@ -103,34 +147,17 @@ def exported(
         told.append((time.monotonic(), step if month == _MONTH else ""))
 
     with tempfile.TemporaryDirectory(prefix="mz-lake-") as place:
-        began = time.monotonic()
         report = export(spark, dsn, place, months=[_MONTH], progress=progress)
-        rate = count / (time.monotonic() - began)
         assert report.rows == count
         for (at, step), (then, _) in pairwise(told):
             if steps is not None and step in STEPS:
                 steps[f"{STEPS[step]} s"].append(then - at)
-        return rate, sum(file.stat().st_size for file in Path(place, "data").rglob("*.parquet"))
+        return sum(file.stat().st_size for file in Path(place, "messages").rglob("*.parquet"))
 
 
-def the_same(spark: SparkSession, dsn: str, count: int, options: dict[str, str]) -> float:
-    """Rows per second of the export, with another reader in the place of ours."""
-    from menzil.spark.jobs import export_rows
-
-    def read(spark: SparkSession, dsn: str, name: str, **_: object) -> DataFrame:
-        return jdbc.table(spark, dsn, name, more=True, **(options if name == "archive" else {}))
-
-    with mock.patch.object(export_rows, "read", read):
-        return exported(spark, dsn, count)[0]
-
-
-def as_they_come(spark: SparkSession, dsn: str, count: int) -> float:
-    """Rows per second of the same partitions of Parquet, made with what Spark brings along."""
+def as_they_come(spark: SparkSession, dsn: str, options: dict[str, str]) -> None:
+    """The same partitions of Parquet, made with what Spark brings along."""
     with tempfile.TemporaryDirectory(prefix="mz-lake-") as place:
-        began = time.monotonic()
-        frame = jdbc.archive(spark, dsn)
+        frame = jdbc.archive(spark, dsn, **options)
         parts = frame.selectExpr("*", "year(created_at) as year", "month(created_at) as month", "channel as endpoint")
         parts.write.partitionBy("year", "month", "endpoint").option("compression", "zstd").parquet(f"{place}/data")
-        rate = count / (time.monotonic() - began)
-        assert spark.read.parquet(f"{place}/data").count() == count
-        return rate

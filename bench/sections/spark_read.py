@@ -71,7 +71,7 @@ def reading(session: Session, dsn: str, count: int, server: psutil.Process | Non
     session.figure(
         f"Spark read of {count:,} archived messages / two binary COPYs",
         series.ratios(),
-        at_least=0.55,
+        at_least=0.65,
         beside=series.company("read rows/s", "COPY rows/s"),
     )
     if jdbc.jar() is None:

@@ -98,6 +98,10 @@ class _Migrator:
                 with_code = step[-1] is wanted[-1] and target in (None, self.tree.version)
                 work = partial(self._apply, step, with_code=with_code)
                 self.report.applied += self._step(f"applying {' and '.join(one.label for one in step)}", work)
+            if target is None and self._lacks_catalog():
+                self.report.code_applied = self._step(
+                    "making the catalog of the lake, which a dump left out", self._catalog
+                )
             if self.report.code_applied:
                 self.progress(f"{CODE}: done in the same transaction")
             elif target in (None, self.tree.version) and (reapply or not self._look().runs(self.tree)):
@@ -194,6 +198,24 @@ class _Migrator:
             execute(self.conn, books.text("become_owner"))
         execute(self.conn, books.record_code(self.tree))
         return True
+
+    def _lacks_catalog(self) -> bool:
+        """Whether the catalog of the lake is gone: it has a schema of its own, which `pg_dump -n menzil` leaves out."""
+        text = """select exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                                  where n.nspname = 'menzil_lake' and c.relname = 'iceberg_tables')"""
+        if not self._catalog_files() or not self._look().runs(self.tree):
+            return False
+        with self.conn.transaction(), self.conn.cursor(row_factory=tuple_row) as cursor:
+            return cursor.execute(text, prepare=False).fetchone() == (False,)
+
+    def _catalog_files(self) -> list[Migration]:
+        return [one for one in self.tree.migrations if one.label.endswith("_lake")]
+
+    def _catalog(self) -> bool:
+        """Make its tables again, as its migration does, and give roles their rights once more."""
+        for migration in self._catalog_files():
+            execute_file(self.conn, migration.source)
+        return self._apply_code(reapply=True)
 
     def _step(self, doing: str, work: Callable[[], T]) -> T:
         started = time.monotonic()

@@ -14,6 +14,7 @@ from menzil.model.errors import UnknownNameError
 from menzil.ops import lake as ops
 from menzil.ops import looking_pipeline
 from menzil.ops.run import run as ask
+from menzil.spark.jobs.export_files import fits, write_messages
 from menzil.spark.jobs.export_rows import event_rows, rows
 from menzil.spark.lake import commit, layout
 from menzil.spark.lake.compare import archived
@@ -28,10 +29,14 @@ from menzil.spark.lake.write import prove, remove, write
 from menzil.spark.parquet.write import Written
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyiceberg.table import Transaction
+    from pyspark.sql import SparkSession
 
 #: Told at each step: its name (read, write, verify, commit, publish, drop, done), the month, and how many rows.
 Progress = Callable[[str, str, int], None]
+
+#: Writes the files of a step for a table as it will be after this transaction, in which it has these channels.
+Maker = Callable[["Transaction", list[str]], list[Written]]
 
 #: How often a commit is tried when others commit to the same table meanwhile.
 TRIES = 10
@@ -68,7 +73,7 @@ class Exporter:
     def month(self, month: str) -> list[Written]:
         """Export what is new of a month. Returns the files that were added."""
 
-        def plan() -> tuple[list[Part], Fingerprint, Callable[[], DataFrame]] | None:
+        def plan() -> tuple[list[Part], Fingerprint, Maker] | None:
             parts = self._parts(MESSAGES, month, layout.month_end(month))
             if not parts:
                 return None
@@ -77,15 +82,21 @@ class Exporter:
             expected = Fingerprint.total(Fingerprint.of_archive(seen) for _, seen in found)
             full = [(part, about) for part, about in found if about.row_count]
             read, seen = [part for part, _ in full], [about for _, about in full]
-            frame = lambda: rows(self.spark, self.conn, self.dsn, month, read, seen, self.promotions)  # noqa: E731
-            return parts, expected, frame
+
+            def made(tx: Transaction, channels: list[str]) -> list[Written]:
+                if not self.promotions and fits(channels, commit.is_bucketed(tx)):
+                    return write_messages(self.spark, self.dsn, self.lake, tx, month, read, seen, channels)
+                frame = rows(self.spark, self.conn, self.dsn, month, read, seen, self.promotions)
+                return write(self.lake, MESSAGES, tx, frame, month, channels)
+
+            return parts, expected, made
 
         return self._do(MESSAGES, month, plan)
 
     def events(self) -> list[Written]:
         """Export what is new of the event log. Returns the files that were added."""
 
-        def plan() -> tuple[list[Part], Fingerprint, Callable[[], DataFrame]] | None:
+        def plan() -> tuple[list[Part], Fingerprint, Maker] | None:
             parts = self._parts(EVENTS, EVENTS, None)
             self.tell("read", EVENTS, 0)
             expected = Fingerprint.total(
@@ -97,7 +108,11 @@ class Exporter:
                 )
                 for p in parts
             )
-            return parts, expected, lambda: event_rows(self.spark, self.dsn, parts, expected)
+
+            def made(tx: Transaction, _: list[str]) -> list[Written]:
+                return write(self.lake, EVENTS, tx, event_rows(self.spark, self.dsn, parts, expected), None)
+
+            return parts, expected, made
 
         return self._do(EVENTS, EVENTS, plan)
 
@@ -118,15 +133,15 @@ class Exporter:
             found = plan()
             if found is None or not found[1].rows:
                 return []
-            parts, expected, frame = found
-            written = self._written(name, label, tuple(parts), expected, frame)
+            parts, expected, made = found
+            written = self._written(name, label, tuple(parts), expected, made)
             if written is not None:
                 self.tell("publish", label, expected.rows)
                 return written
         raise LakeBusyError(f"Others keep exporting {label} to the same lake.")
 
     def _written(
-        self, name: str, label: str, parts: tuple[Part, ...], expected: Fingerprint, frame: Callable[[], DataFrame]
+        self, name: str, label: str, parts: tuple[Part, ...], expected: Fingerprint, made: Maker
     ) -> list[Written] | None:
         """None when the files did not fit what another process committed first."""
         columns = with_promoted(TABLES[name], columns_of(self.promotions).items()) if name == MESSAGES else TABLES[name]
@@ -134,9 +149,9 @@ class Exporter:
         tx = commit.begin(self.lake.tables[name], columns, many=len(channels) > MANY)
         shape = commit.schema_of(tx)
         self.tell("write", label, expected.rows)
-        written = write(self.lake, name, tx, frame(), None if name == EVENTS else label, channels)
+        written = made(tx, channels)
         self.tell("verify", label, expected.rows)
-        prove(self.spark, self.lake, name, tx, written, expected, label)
+        prove(self.spark, self.lake, name, written, expected, label)
         new = Slice(self.run, label, parts, expected)
         for _ in range(TRIES):
             self.tell("commit", label, expected.rows)
@@ -159,4 +174,4 @@ class Exporter:
         return None
 
     def _channels(self) -> list[str]:
-        return ask(self.conn, ops.channel_names(MANY))
+        return ask(self.conn, ops.channel_names(0))

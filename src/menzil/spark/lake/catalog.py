@@ -6,6 +6,7 @@ Other catalogs (REST, Glue, Hive) are those that a `.pyiceberg.yaml` names.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,9 @@ NAME = NAMESPACE = "menzil"
 MESSAGES, EVENTS = "messages", "events"
 SCHEMA = "menzil_lake"
 
-_NO_TABLES = f"run `menzil migrate`; a dump must hold the schema {SCHEMA}, too"
+_NO_TABLES = (
+    f"a dump of the schema menzil alone leaves {SCHEMA} out: run `menzil migrate`, then `menzil lake register LAKE`"
+)
 #: What a `.pyiceberg.yaml` must not say of the default catalog, which is in the queue's database.
 _OF_CATALOG = ("type", "uri", "py-catalog-impl", "credential", "token", "warehouse")
 
@@ -90,6 +93,11 @@ def place(lake: str) -> str:
             f"The path of a lake cannot hold {' or '.join(odd)}.", hint="readers take it for part of a URL"
         )
     return lake.rstrip("/")
+
+
+def second(root: str) -> str:
+    """The namespace of a lake whose database already has another one under the usual name."""
+    return f"{NAMESPACE}_{hashlib.md5(root.encode(), usedforsecurity=False).hexdigest()[:12]}"
 
 
 def _configured(name: str) -> Mapping[str, Any] | None:

@@ -14,6 +14,7 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER_ID
 from pyiceberg.table.update import AssertRefSnapshotId
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.typedef import Record
@@ -80,7 +81,7 @@ def data_files(tx: Transaction, written: Iterable[Written], root: str) -> list[D
                 file_path=spelled(root, file.path),
                 file_size_in_bytes=file.size,
                 partition=Record(*values),
-                sort_order_id=about.default_sort_order_id,
+                sort_order_id=about.default_sort_order_id if file.ordered else UNSORTED_SORT_ORDER_ID,
                 spec_id=about.default_spec_id,
                 equality_ids=None,
                 key_metadata=None,

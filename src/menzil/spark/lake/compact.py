@@ -97,7 +97,7 @@ def _rewrite(spark: SparkSession, lake: Lake, name: str, month: str, chosen: lis
     tx = commit.begin(table, columns)
     channels = [row[0] for row in frame.select("channel").distinct().collect()] if commit.is_bucketed(tx) else []
     written = write(lake, name, tx, frame, month, channels)
-    prove(spark, lake, name, tx, written, expected, month)
+    prove(spark, lake, name, written, expected, month)
     summary = {"menzil.compact": month, "menzil.at": datetime.now(UTC).isoformat()}
     try:
         commit.finish(lake, name, tx, commit.data_files(tx, written, lake.root), {}, chosen, summary)

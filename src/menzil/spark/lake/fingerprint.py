@@ -6,7 +6,7 @@ may change without the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
@@ -16,7 +16,8 @@ from menzil.spark.lake.cover import moment
 from menzil.spark.lake.schema import EVENTS, MESSAGES
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyarrow.fs import FileSystem
+    from pyspark.sql import DataFrame, SparkSession
 
 _BIGINT = 1 << 64
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -121,6 +122,15 @@ _TEXTS = {
 }
 
 
+def _fields(columns: str) -> list[tuple[str, str]]:
+    return [(name, kind) for name, _, kind in (column.partition(":") for column in columns.split())]
+
+
+#: Name and kind of the columns of each table, and of a try, for tasks that make the same text with Arrow.
+ROW_FIELDS = {MESSAGES: _fields(_ROW), EVENTS: _fields(_EVENT)}
+TRY_FIELDS = {MESSAGES: _fields(_TRY), EVENTS: []}
+
+
 def _hash(columns: str, before: str, path: str = "") -> str:
     fields = [before] if before else []
     for column in columns.split():
@@ -156,6 +166,23 @@ _AGGREGATES = (
 )
 
 
+def of_files(spark: SparkSession, files: FileSystem, paths: Sequence[str], table: str) -> dict[str, Fingerprint]:
+    """The fingerprint of each of these files, read whole by tasks. Driver; paths are those of the file system."""
+    if not paths:
+        return {}
+    from menzil.spark.parquet import hash as hashing  # it reads numpy, which most commands do without
+
+    work = hashing.task(files, ROW_FIELDS[table], TRY_FIELDS[table])
+    listed = spark.createDataFrame([(path,) for path in sorted(paths)], "path string")
+    # Names are random, so that each task has files of all sizes.
+    found = {}
+    for row in listed.mapInArrow(work, hashing.DDL).collect():
+        values = row.asDict()
+        path = values.pop("path")
+        found[path] = _from(values)
+    return found
+
+
 def of_frame(frame: DataFrame, table: str = MESSAGES, row_hash: str | None = None) -> Fingerprint:
     """The fingerprint of rows. Reads all of them; one line comes to the driver."""
     return next(iter(_found(frame, table, "''", row_hash).values()), Fingerprint())
@@ -180,9 +207,14 @@ def _found(frame: DataFrame, table: str, label: str, row_hash: str | None = None
     for row in hashed.groupBy("label").agg(*[F.expr(text) for text in _AGGREGATES]).collect():
         values = row.asDict()
         label = values.pop("label")
-        numbers = {name: int(values[name]) for name in ("sum", "xor", "attempts", "attempts_sum", "attempts_xor")}
-        times = {
-            name: _time(_EPOCH + timedelta(microseconds=values[name])) for name in ("min_created_at", "max_created_at")
-        }
-        fingerprints[label] = Fingerprint(**(values | numbers | times))
+        fingerprints[label] = _from(values)
     return fingerprints
+
+
+def _from(values: dict[str, Any]) -> Fingerprint:
+    numbers = {name: int(values[name]) for name in ("sum", "xor", "attempts", "attempts_sum", "attempts_xor")}
+    times = {
+        name: None if values[name] is None else _time(_EPOCH + timedelta(microseconds=values[name]))
+        for name in ("min_created_at", "max_created_at")
+    }
+    return Fingerprint(**(values | numbers | times))

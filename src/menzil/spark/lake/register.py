@@ -12,32 +12,34 @@ from pyiceberg.serializers import FromInputFile
 from menzil.model.errors import UsageError
 from menzil.ops.lake import move_pointer
 from menzil.ops.run import run
-from menzil.spark.lake.catalog import EVENTS, MESSAGES, NAME, NAMESPACE, QueueCatalog, location
+from menzil.spark.lake.catalog import EVENTS, MESSAGES, NAME, NAMESPACE, QueueCatalog, location, place, second
 from menzil.spark.lake.errors import LakeError
 from menzil.spark.lake.hint import latest
 
 
-def register(catalog: Catalog, lake: str, metadata: str | None = None) -> dict[str, str]:
+def register(catalog: Catalog, lake: str, metadata: str | None = None, *, beside: bool = False) -> dict[str, str]:
     """Register the tables of a lake; return table: metadata file. `metadata` names the file of one table.
 
     A table that the catalog already has at this very metadata is left alone; at another it is refused: see replace().
+    With `beside` a lake that the catalog has under the usual name stays, and this one gets a name of its own, as an
+    export to a second lake would give it.
     """
     found = _found(catalog, lake, metadata)
-    catalog.create_namespace_if_not_exists(NAMESPACE)
+    namespace = namespace_of(catalog, lake, beside=beside)
+    catalog.create_namespace_if_not_exists(namespace)
     for table, pointer in found.items():
-        try:
-            known = catalog.load_table((NAMESPACE, table)).metadata_location
-        except NoSuchTableError:
-            known = None
+        known = _pointer(catalog, namespace, table)
         if known is not None and known != pointer:
             hint = "if that lake is the one that counts from now on, add --replace"
-            raise LakeError(f"The catalog has {NAMESPACE}.{table} at {known}.", hint=hint)
+            if namespace == NAMESPACE and not known.startswith(f"{location(lake, table)}/"):
+                hint = f"{hint}; to keep both lakes, add --beside"
+            raise LakeError(f"The catalog has {namespace}.{table} at {known}.", hint=hint)
     for table, pointer in found.items():
-        if not catalog.table_exists((NAMESPACE, table)):
+        if _pointer(catalog, namespace, table) is None:
             try:
-                catalog.register_table((NAMESPACE, table), pointer)
+                catalog.register_table((namespace, table), pointer)
             except TableAlreadyExistsError:
-                raise LakeError(f"Another process has just registered {NAMESPACE}.{table}.") from None
+                raise LakeError(f"Another process has just registered {namespace}.{table}.") from None
     return found
 
 
@@ -46,10 +48,28 @@ def replace(catalog: Catalog, conn: psycopg.Connection[Any], lake: str, metadata
     if not isinstance(catalog, QueueCatalog):
         raise UsageError("--replace works only with the catalog in the queue's database.")
     found = _found(catalog, lake, metadata)
+    namespace = namespace_of(catalog, lake)
     with conn.transaction():
         for table, pointer in found.items():
-            run(conn, move_pointer(NAME, NAMESPACE, table, pointer), own=True)
+            run(conn, move_pointer(NAME, namespace, table, pointer), own=True)
     return register(catalog, lake, metadata)
+
+
+def namespace_of(catalog: Catalog, lake: str, *, beside: bool = False) -> str:
+    """Under which name the catalog has this lake, or will have it."""
+    own = second(place(lake))
+    known = _pointer(catalog, NAMESPACE, MESSAGES)
+    elsewhere = known is not None and not known.startswith(f"{location(lake, MESSAGES)}/")
+    return own if elsewhere and (beside or _pointer(catalog, own, MESSAGES) is not None) else NAMESPACE
+
+
+def _pointer(catalog: Catalog, namespace: str, table: str) -> str | None:
+    try:
+        return catalog.load_table((namespace, table)).metadata_location
+    except NoSuchTableError:
+        return None
+    except OSError:  # of a lake that was moved or removed
+        return "a metadata file that is gone"
 
 
 def _found(catalog: Catalog, lake: str, metadata: str | None) -> dict[str, str]:

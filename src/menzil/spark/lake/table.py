@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from pyiceberg.table import StaticTable, Table
 
 from menzil.model.errors import UsageError
 from menzil.spark.lake import schema
-from menzil.spark.lake.catalog import NAMESPACE, open_catalog
+from menzil.spark.lake.catalog import NAMESPACE, open_catalog, second
 from menzil.spark.lake.errors import LakeBusyError, LakeError, LakeForeignError
 from menzil.spark.lake.hint import hinted, write_hint
 from menzil.spark.lake.memory import Memory
@@ -131,7 +130,7 @@ def through(root: str, catalog: Catalog) -> Lake:
     """The lake at this address as a catalog knows it; without tables when it does not."""
     catalog.properties.update(DURABLE)
     lake = Lake(root, storage_options(catalog.properties), catalog)
-    for namespace in (NAMESPACE, f"{NAMESPACE}_{hashlib.md5(root.encode(), usedforsecurity=False).hexdigest()[:12]}"):
+    for namespace in (NAMESPACE, second(root)):
         lake.namespace = namespace
         try:
             found = catalog.load_table((namespace, MESSAGES))

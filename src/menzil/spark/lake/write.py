@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from menzil.spark.lake import commit
 from menzil.spark.lake.errors import LakeDamagedError
-from menzil.spark.lake.fingerprint import MONTH, Fingerprint, of_frame
+from menzil.spark.lake.fingerprint import MONTH, Fingerprint, of_files
 from menzil.spark.lake.place import file_system, inside
-from menzil.spark.lake.read import frame_of
-from menzil.spark.lake.schema import BOUNDED, EVENTS, spark_columns
+from menzil.spark.lake.schema import BOUNDED, EVENTS
 from menzil.spark.parquet import write as parquet
 from menzil.spark.parquet.write import KEY, Written
 
@@ -72,13 +71,11 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def prove(
-    spark: SparkSession, lake: Lake, name: str, tx: Transaction, written: Sequence[Written], expected: Fingerprint,
-    label: str,
-) -> None:  # fmt: skip
+    spark: SparkSession, lake: Lake, name: str, written: Sequence[Written], expected: Fingerprint, label: str
+) -> None:
     """Read back what was written and compare it with what it must be. What differs is removed, and nothing counts."""
-    paths = [commit.spelled(lake.root, file.path) for file in written]
-    columns = spark_columns(commit.schema_of(tx))
-    found = of_frame(frame_of(spark, lake, paths, columns), name) if paths else Fingerprint()
+    files = file_system(lake.root, lake.options)
+    found = Fingerprint.total(of_files(spark, files, [file.path for file in written], name).values())
     if found != expected:
         remove(lake, written)
         raise LakeDamagedError(

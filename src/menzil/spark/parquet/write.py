@@ -40,6 +40,7 @@ class Written:
     size: int
     rows: int
     footer: Any
+    ordered: bool = True  # by time of creation and id, from the first row to the last
 
 
 def lines(found: Iterable[bytes]) -> list[Written]:
@@ -55,14 +56,15 @@ def task(files: FileSystem, place: str, shape: pa.Schema, bounded: tuple[str, ..
         writer = Writer(files, place, shape, bounded)
         for batch in batches:
             for done in writer.take(pa.Table.from_batches([batch])):
-                yield _line(done)
+                yield line(done)
         for done in writer.end():
-            yield _line(done)
+            yield line(done)
 
     return run
 
 
-def _line(written: Written) -> pa.RecordBatch:
+def line(written: Written) -> pa.RecordBatch:
+    """What a task returns of a file."""
     return pa.record_batch({"line": [pickle.dumps(written)]}, schema=LINE)
 
 
@@ -71,7 +73,7 @@ class Writer:
 
     def __init__(self, files: FileSystem, place: str, shape: pa.Schema, bounded: tuple[str, ...]) -> None:
         self._files, self._place, self._shape, self._bounded = files, place, shape, list(bounded)
-        self._open: _Open | None = None
+        self._open: OpenFile | None = None
 
     def take(self, rows: pa.Table) -> Iterator[Written]:
         """Rows in order of their key. Yields the files that are done."""
@@ -84,8 +86,7 @@ class Writer:
             if self._open is not None and (self._open.key != key or self._open.rows >= ROWS):
                 yield from self.end()
             if self._open is None:
-                path = f"{self._place}/{uuid.uuid4().hex}.parquet"
-                self._open = _Open(self._files, key, path, self._shape, self._bounded)
+                self._open = OpenFile(self._files, key, self._place, self._shape, self._bounded)
             end = min(end, at + ROWS - self._open.rows)
             self._open.add(rows.slice(at, end - at))
             at = end
@@ -97,15 +98,19 @@ class Writer:
             yield done
 
 
-class _Open:
-    def __init__(self, files: FileSystem, key: str, path: str, shape: pa.Schema, bounded: list[str]) -> None:
-        self.key, self.path, self.rows = key, path, 0
+class OpenFile:
+    """A file that is being written, under a name that no other attempt uses."""
+
+    def __init__(self, files: FileSystem, key: str, place: str, shape: pa.Schema, bounded: list[str]) -> None:
+        self.key, self.path, self.rows = key, f"{place}/{uuid.uuid4().hex}.parquet", 0
+        self._last: tuple[Any, ...] | None = None
+        self._ordered = True
         self._files, self._shape, self._footer = files, shape, []  # type: ignore[var-annotated]
         self._waiting: list[pa.Table] = []
         self._size = self._count = 0
         if _is_local(files):
-            files.create_dir(path.rsplit("/", 1)[0], recursive=True)
-        self._stream = files.open_output_stream(path)
+            files.create_dir(place, recursive=True)
+        self._stream = files.open_output_stream(self.path)
         # Without the schema of Arrow, whose large types Spark does not read; page checksums tell a damaged file.
         self._writer = pq.ParquetWriter(
             self._stream, shape, compression="zstd", metadata_collector=self._footer, store_schema=False,
@@ -113,6 +118,7 @@ class _Open:
         )  # fmt: skip
 
     def add(self, rows: pa.Table) -> None:
+        """Rows that follow those before; they are written when they make a row group."""
         self._waiting.append(rows)
         self.rows += len(rows)
         self._count += len(rows)
@@ -122,11 +128,23 @@ class _Open:
 
     def _flush(self) -> None:
         if self._waiting:
-            whole = pa.concat_tables(self._waiting).select(self._shape.names).cast(self._shape)
-            self._writer.write_table(whole, row_group_size=len(whole))
+            self._write(pa.concat_tables(self._waiting))
             self._waiting, self._size, self._count = [], 0, 0
 
+    def group(self, rows: pa.Table) -> None:
+        """Rows that are a row group, in order among themselves."""
+        first, last = ((rows["created_at"][at].value, rows["id"][at].as_py()) for at in (0, len(rows) - 1))
+        self._ordered = self._ordered and (self._last is None or self._last <= first)
+        self._last = last
+        self.rows += len(rows)
+        self._write(rows)
+
+    def _write(self, rows: pa.Table) -> None:
+        whole = rows.select(self._shape.names).cast(self._shape)
+        self._writer.write_table(whole, row_group_size=min(len(whole), GROUP_ROWS))
+
     def close(self) -> Written:
+        """The file is done, and survives a power cut."""
         self._flush()
         self._writer.close()
         self._stream.close()
@@ -135,7 +153,7 @@ class _Open:
 
             sync(self.path)
         size = self._files.get_file_info(self.path).size
-        return Written(self.key, self.path, size, self.rows, self._footer[0])
+        return Written(self.key, self.path, size, self.rows, self._footer[0], self._ordered)
 
 
 def _is_local(files: FileSystem) -> bool:

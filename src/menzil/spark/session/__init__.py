@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from menzil.model.errors import MenzilError, UsageError
 from menzil.spark.extra import must_be_installed
-from menzil.spark.session.defaults import set_environment, settings
+from menzil.spark.session.defaults import set_environment, set_python, settings
 from menzil.spark.session.errors import explain
 from menzil.spark.session.launch import ensure_jvm
 from menzil.spark.session.master import asked_for, elsewhere, must_be_there
@@ -41,6 +41,7 @@ def get_session(
         return active
     if wanted is not None:
         must_be_there(wanted)
+    set_python()
     try:
         theirs = configured(given, wanted)
         where = wanted or theirs.get("spark.master")

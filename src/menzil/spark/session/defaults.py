@@ -62,9 +62,13 @@ def settings(master: str, theirs: Mapping[str, str] | None = None, *, quick: boo
     return chosen
 
 
-def set_environment(master: str) -> None:
-    """Runs on the driver, before the JVM starts: its Python workers inherit this. What the user set stays."""
+def set_python() -> None:
+    """Runs on the driver, before any JVM starts: workers, and those that plan, run this Python. What is set stays."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def set_environment(master: str) -> None:
+    """Runs on the driver, before its JVM starts. What the user set stays."""
     if is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -1,0 +1,163 @@
+"""Messages go from PostgreSQL to files in one task: COPY, Arrow, Parquet. Spark only divides the work.
+
+Where a lake has hundreds of channels, or columns made of payloads, rows go through Spark instead, which gathers those
+of a channel from all tasks (export_rows, lake.write).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from menzil.ops.lake import ArchiveFingerprint
+from menzil.spark.jobs.export_attempts import SUCCESS, attempts, failed
+from menzil.spark.lake import commit, layout
+from menzil.spark.lake.cover import Part, moment
+from menzil.spark.lake.place import file_system, inside
+from menzil.spark.lake.schema import BOUNDED, BUCKETS, COLUMNS, MESSAGES, arrow
+from menzil.spark.parquet.sort import BLOCK, Divider
+from menzil.spark.parquet.write import Written, line, lines
+from menzil.spark.source import partitions
+from menzil.spark.source.arrow import opened
+from menzil.spark.source.filters import quoted
+from menzil.spark.source.partitions import Piece
+from menzil.spark.source.relations import RELATIONS
+from menzil.spark.source.survey import Survey
+from menzil.spark.source.thin import Plan
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Transaction
+    from pyspark.sql import SparkSession
+
+    from menzil.spark.lake.table import Lake
+
+#: Parts of a table that one task keeps open.
+OPEN = 128
+#: Rows for which a task of its own is worth it, and rows that each of its files should have at least.
+TASK, FILE = 50_000, 100_000
+#: Tasks that a small export may have, though their files are smaller than that.
+SMALL = 4
+#: Bytes of one batch.
+BATCH = 8 << 20
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What tasks need. The connection string is in no repr."""
+
+    dsn: str
+    since: str
+    files: Any
+    place: str
+    shape: pa.Schema
+    parts: Mapping[str, int] | None  # of a channel, where their hash parts files
+    month: str
+
+
+def fits(channels: Sequence[str], bucketed: bool) -> bool:
+    """Whether one task can keep a file open for each part of the table."""
+    return bucketed or len(channels) <= OPEN
+
+
+def write_messages(
+    spark: SparkSession, dsn: str, lake: Lake, tx: Transaction, month: str, parts: Sequence[Part],
+    archive: Sequence[ArchiveFingerprint], channels: Sequence[str],
+) -> list[Written]:  # fmt: skip
+    """Write the messages of these parts of a month, of which the database said this. Driver."""
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+    hashed = {name: commit.bucket(name) for name in channels} if commit.is_bucketed(tx) else None
+    count = tasks(sum(each.row_count for each in archive), BUCKETS if hashed else len(channels), _parallel(spark))
+    place = inside(f"{lake.root}/{MESSAGES}/data/{month}")
+    shape = schema_to_pyarrow(commit.schema_of(tx))
+    job = _Job(
+        dsn, layout.month_start(month).isoformat(), file_system(lake.root, lake.options), place, shape, hashed, month
+    )
+    work = []
+    for part, about in zip(parts, archive, strict=True):
+        tries = about.failed_attempt_count > 0
+        work += [(piece, conditions, tries) for piece, conditions in _pieces(dsn, month, part, count)]
+    shares = [work[at::count] for at in range(min(count, len(work)))]
+    frame = spark.createDataFrame([(pickle.dumps(share),) for share in shares], "work binary")
+    return lines(bytes(row.line) for row in frame.mapInArrow(_task(job), "line binary").collect())
+
+
+def tasks(rows: int, keys: int, parallel: int) -> int:
+    """How many tasks: each makes a file for every part of the table, and small files are a burden to all readers."""
+    return max(1, min(parallel, max(rows // (max(1, keys) * FILE), min(SMALL, rows // TASK))))
+
+
+def _parallel(spark: SparkSession) -> int:
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:  # Spark Connect has no context
+        return SMALL
+
+
+def _pieces(dsn: str, month: str, part: Part, count: int) -> Iterator[tuple[Piece, list[str]]]:
+    """What to read, and which conditions hold for it."""
+    first = max(moment(layout.month_start(month)), part.created_from or "")
+    end = min(moment(layout.month_end(month)), part.created_until or "~")
+    created = [f"created_at >= '{first}'::timestamptz", f"created_at < '{end}'::timestamptz"]
+    # A snapshot in which all below `until` is over and nothing else has begun is the upper bound in other words.
+    snapshot = f"{part.until}:{part.until}:"
+    with Survey(dsn) as survey:
+        if part.start:  # the index of ends leads to what is new
+            found = survey.ended(created, part.start, snapshot)
+        else:  # that of times does not like to be asked for blocks as well
+            found = survey.archive(created, 1 if part.created_from else count)
+    for piece in found:
+        yield piece, [*created, f"pg_visible_in_snapshot(ended_xid, {quoted(snapshot)}::pg_snapshot)"]
+
+
+def _task(job: _Job) -> Callable[[Any], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        divider = Divider(job.files, job.place, job.shape, BOUNDED[MESSAGES])
+        for batch in batches:
+            for share in batch.column(0).to_pylist():
+                for piece, conditions, tries in pickle.loads(share):
+                    for rows in _blocks(job, piece, conditions, tries):
+                        for done in divider.take(rows, _keys(job, rows)):
+                            yield line(done)
+        for done in divider.end():
+            yield line(done)
+
+    return run
+
+
+def _blocks(job: _Job, piece: Piece, conditions: list[str], tries: bool) -> Iterator[pa.Table]:
+    """The rows of a piece as they lie in the lake, some megabytes at a time."""
+    relation, kind = RELATIONS["archive"], arrow(COLUMNS).field("attempts").type
+    names = [*(name for name in COLUMNS if name != "attempts"), *SUCCESS]
+    plan = Plan([(relation.column(name), name) for name in names])
+    with opened(job.dsn, BATCH, piece.settings) as source, opened(job.dsn, BATCH) as other:
+        for rows in _gathered(source.batches(partitions.select(plan.projection([]), piece, conditions))):
+            found = failed(other, rows["id"], job.since) if tries else None
+            yield rows.append_column("attempts", attempts(rows, found, kind)).drop_columns(list(SUCCESS))
+        if piece.oid is not None:
+            source.must_still_have(piece.oid)
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= BLOCK:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+    if any(len(batch) for batch in held):
+        yield pa.Table.from_batches(held)
+
+
+def _keys(job: _Job, rows: pa.Table) -> pa.ChunkedArray:
+    """The part of the table of each row, as the committer reads it."""
+    coded = rows["channel"].combine_chunks().dictionary_encode()
+    coded = coded if isinstance(coded, pa.DictionaryArray) else coded.combine_chunks()
+    named = [name if job.parts is None else str(job.parts[name]) for name in coded.dictionary.to_pylist()]
+    return pa.chunked_array([pa.array([f"{job.month}/{name}" for name in named]).take(coded.indices)])

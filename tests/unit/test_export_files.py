@@ -1,0 +1,122 @@
+"""What a task of an export does with rows, without Spark and without a database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from hashlib import md5
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow.fs import LocalFileSystem
+
+from menzil.spark.jobs.export_attempts import attempts
+from menzil.spark.jobs.export_files import tasks
+from menzil.spark.lake.schema import COLUMNS, arrow
+from menzil.spark.parquet import hash as hashing
+from menzil.spark.parquet import sort
+from menzil.spark.parquet.sort import Divider
+
+SHAPE = pa.schema([("id", pa.int64()), ("created_at", pa.timestamp("us", "UTC")), ("channel", pa.string())])
+BEGIN = datetime(2025, 3, 1, tzinfo=UTC)
+
+
+def table(ids: list[int]) -> pa.Table:
+    times = [BEGIN + timedelta(seconds=number) for number in ids]
+    return pa.table([ids, times, [f"channel {number % 3}" for number in ids]], schema=SHAPE)
+
+
+def divided(place: Path, blocks: list[list[int]]) -> list:
+    divider = Divider(LocalFileSystem(), str(place), SHAPE, ("id",))
+    done = [each for ids in blocks for each in divider.take(table(ids), table(ids)["channel"])]
+    return [*done, *divider.end()]
+
+
+def test_mixed_rows_become_a_sorted_file_for_each_part(tmp_path: Path) -> None:
+    found = divided(tmp_path, [[5, 1, 4, 2, 3, 6], [9, 8, 7]])
+    assert {file.key: pq.read_table(file.path)["id"].to_pylist() for file in found} == {
+        "channel 0": [3, 6, 9], "channel 1": [1, 4, 7], "channel 2": [2, 5, 8],
+    }  # fmt: skip
+    assert all(file.ordered for file in found)
+
+
+def test_a_file_whose_row_groups_are_not_in_order_does_not_say_it_is_sorted(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(sort, "GROUP_ROWS", 1)  # each block is a row group
+    found = divided(tmp_path, [[30, 31, 33], [1, 60]])
+    assert {file.key: file.ordered for file in found} == {
+        "channel 0": True, "channel 1": False,
+    }  # fmt: skip
+    assert sum(file.rows for file in found) == 5
+
+
+def test_rows_beyond_a_file_go_to_the_next(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(sort, "GROUP_ROWS", 1)
+    monkeypatch.setattr(sort, "ROWS", 4)
+    found = divided(tmp_path, [[3, 6, 9], [12, 15, 18], [21]])
+    assert [pq.read_table(file.path)["id"].to_pylist() for file in found] == [[3, 6, 9], [12, 15, 18, 21]]
+
+
+def test_what_waits_stays_below_its_limit(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(sort, "WAITING", 0)
+    divider = Divider(LocalFileSystem(), str(tmp_path), SHAPE, ("id",))
+    for ids in ([1, 2, 3], [4, 5, 6]):
+        list(divider.take(table(ids), table(ids)["channel"]))
+        assert not divider._waiting
+    assert sum(file.rows for file in divider.end()) == 6
+
+
+def test_a_message_has_its_failed_tries_in_order_and_then_the_one_that_succeeded() -> None:
+    kind = arrow(COLUMNS).field("attempts").type
+    at = pa.array([BEGIN] * 4, pa.timestamp("us", "UTC"))
+    rows = pa.table(
+        {
+            "id": [7, 3, 5, 9], "status": ["completed", "dead", "completed", "cancelled"], "num_attempts": [1, 2, 3, 0],
+            "leased_at": at, "ended_at": at, "worker": ["w", None, "w", None],
+            "success_status": pa.array([200, None, 201, None], pa.int32()), "success_ms": [1.5, None, 2.5, None],
+        }
+    )  # fmt: skip
+    tries = pa.table(
+        {
+            "message_id": [3, 3, 4, 5, 5], "attempt": [1, 2, 1, 1, 2], "outcome": ["failed"] * 5,
+            "leased_at": pa.array([BEGIN] * 5, at.type), "ended_at": pa.array([BEGIN] * 5, at.type),
+            "worker": ["w"] * 5, "error": ["a", "b", "of a message elsewhere", "c", "d"],
+            "status_code": pa.array([503] * 5, pa.int32()), "duration_ms": [0.5] * 5,
+        }
+    )  # fmt: skip
+    found = [
+        [(one["attempt"], one["outcome"], one["error"]) for one in each]
+        for each in attempts(rows, tries, kind).to_pylist()
+    ]
+    success = [(1, "completed", None)], [(3, "completed", None)]
+    failed = [(1, "failed", "a"), (2, "failed", "b")], [(1, "failed", "c"), (2, "failed", "d")]
+    assert found == [success[0], failed[0], failed[1] + success[1], []]
+    assert [len(each) for each in attempts(rows, None, kind).to_pylist()] == [1, 0, 1, 0]
+
+
+def test_the_text_of_a_row_is_the_one_that_the_server_hashes() -> None:
+    moments = [datetime(1999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), None, datetime(2000, 1, 1, tzinfo=UTC)]
+    columns = {
+        "n": pa.array([1, None, -3]), "t": pa.array(["ä", "", None]), "b": pa.array([b"\x00\xff", None, b""]),
+        "at": pa.array(moments, pa.timestamp("us", "UTC")), "ms": pa.array([12.5, None, -0.0005]),
+    }  # fmt: skip
+    fields = [("n", "number"), ("t", "text"), ("b", "bytes"), ("at", "time"), ("ms", "micros"), ("gone", "text")]
+    null = "\x1e"
+    texts = [
+        ["1", "=ä", "00ff", "f" * 16, "12500", null],
+        [null, "=", null, null, null, null],
+        ["-3", null, "", "0" * 16, "-1", null],
+    ]
+    whole = [int.from_bytes(md5("\x1f".join(text).encode()).digest()[:8], "big", signed=True) for text in texts]
+    assert hashing.hashes(columns, fields, 3).tolist() == whole
+    added = hashing.Sum()
+    added.add(hashing.hashes(columns, fields, 3))
+    assert (added.count, added.sum, added.xor) == (3, sum(whole), whole[0] ^ whole[1] ^ whole[2])
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "parallel", "count"),
+    [(0, 5, 8, 1), (60_000, 5, 8, 1), (1_000_000, 20, 2, 2), (1_000_000, 20, 8, 4), (100_000_000, 20, 200, 50)],
+)
+def test_tasks_are_few_where_files_would_be_small(rows: int, keys: int, parallel: int, count: int) -> None:
+    assert tasks(rows, keys, parallel) == count
