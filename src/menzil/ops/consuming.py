@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 
 from menzil.model.durations import Seconds
-from menzil.model.errors import UsageError
+from menzil.model.errors import NotInFlightError, StaleLeaseError, UsageError
 from menzil.model.message import Message
 from menzil.model.options import Leased
 from menzil.model.outcome import Defer, Fail, LeaseOutcome, Response, Settlement
@@ -114,9 +114,19 @@ def read_messages(loads: Loads, rows: Rows) -> list[Message]:
     return [make(row, loads) for row in rows]
 
 
-def complete(lease: Leased) -> Op[None]:
-    """menzil.message_complete."""
-    return Op(_COMPLETE, _token(lease), op.nothing)
+def complete(lease: Leased, response: Response | None = None) -> Op[None]:
+    """menzil.message_complete. With a response it is the call on arrays: a lost lease is an answer, not an error."""
+    if response is None:
+        return Op(_COMPLETE, _token(lease), op.nothing)
+    many = complete_many([lease], [response])
+    return Op(many.text, many.params, lambda rows: _demand(many.read(rows)[0], lease))
+
+
+def _demand(answer: LeaseOutcome, lease: Leased) -> None:
+    if answer.outcome is Settlement.STALE:
+        raise StaleLeaseError(f"The lease of message {lease.id}, attempt {lease.attempt}, is stale.")
+    if not answer.ok:
+        raise NotInFlightError(f"Message {lease.id} is not in flight.")
 
 
 def complete_many(leases: Iterable[Leased], responses: Sequence[Response | None] = ()) -> Op[list[LeaseOutcome]]:
