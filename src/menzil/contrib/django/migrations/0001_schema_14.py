@@ -1,0 +1,170 @@
+"""Schema 14, and the models of its views."""
+
+from django.db import migrations, models
+
+from menzil.contrib.django.schema import BringSchema
+
+
+class Migration(migrations.Migration):
+    """Install menzil."""
+
+    atomic = False
+    initial = True
+
+    dependencies: list[tuple[str, str]] = []
+
+    operations = [
+        BringSchema(14),
+        migrations.CreateModel(
+            name="Channel",
+            fields=[
+                ("id", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("name", models.TextField()),
+                ("is_endpoint", models.BooleanField()),
+                ("enabled", models.BooleanField()),
+                ("paused", models.BooleanField()),
+                ("released", models.BooleanField()),
+                ("max_concurrency", models.IntegerField(null=True)),
+                ("max_size", models.BigIntegerField(null=True)),
+                ("release_interval_ms", models.BigIntegerField(null=True)),
+                ("release_count", models.IntegerField(null=True)),
+                ("on_dead", models.TextField()),
+                ("created_at", models.DateTimeField()),
+                ("updated_at", models.DateTimeField()),
+            ],
+            options={
+                "db_table": '"menzil"."channels"',
+                "abstract": False,
+                "managed": False,
+                "default_permissions": ("view",),
+            },
+        ),
+        migrations.CreateModel(
+            name="DeadLetter",
+            fields=[
+                ("id", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("payload", models.JSONField(null=True)),
+                ("content", models.BinaryField(null=True)),
+                ("priority", models.IntegerField()),
+                ("ordering_key", models.TextField(null=True)),
+                ("idempotency_key", models.TextField(null=True)),
+                ("correlation_id", models.UUIDField(null=True)),
+                ("headers", models.JSONField(null=True)),
+                ("metadata", models.JSONField(null=True)),
+                ("created_at", models.DateTimeField()),
+                ("scheduled_at", models.DateTimeField(null=True)),
+                ("expires_at", models.DateTimeField(null=True)),
+                ("num_attempts", models.BigIntegerField()),
+                ("retry_count", models.IntegerField()),
+                ("last_error", models.TextField(null=True)),
+                ("original_message_id", models.BigIntegerField()),
+                ("channel", models.TextField(db_column="endpoint_name")),
+                ("status", models.TextField()),
+                ("failed_at", models.DateTimeField()),
+                ("redriven_at", models.DateTimeField(null=True)),
+                ("redriven_id", models.BigIntegerField(null=True)),
+                ("cause", models.TextField(null=True)),
+            ],
+            options={
+                "verbose_name": "dead letter",
+                "db_table": '"menzil"."dlq"',
+                "permissions": [("redrive_deadletter", "Can redrive dead letters")],
+                "abstract": False,
+                "managed": False,
+                "default_permissions": ("view",),
+            },
+        ),
+        migrations.CreateModel(
+            name="EndedMessage",
+            fields=[
+                ("id", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("payload", models.JSONField(null=True)),
+                ("content", models.BinaryField(null=True)),
+                ("priority", models.IntegerField()),
+                ("ordering_key", models.TextField(null=True)),
+                ("idempotency_key", models.TextField(null=True)),
+                ("correlation_id", models.UUIDField(null=True)),
+                ("headers", models.JSONField(null=True)),
+                ("metadata", models.JSONField(null=True)),
+                ("created_at", models.DateTimeField()),
+                ("scheduled_at", models.DateTimeField(null=True)),
+                ("expires_at", models.DateTimeField(null=True)),
+                ("num_attempts", models.BigIntegerField()),
+                ("retry_count", models.IntegerField()),
+                ("last_error", models.TextField(null=True)),
+                ("status", models.TextField()),
+                ("channel", models.TextField()),
+                ("leased_at", models.DateTimeField(null=True)),
+                ("ended_at", models.DateTimeField()),
+                ("worker", models.TextField(null=True)),
+                ("response", models.JSONField(null=True)),
+            ],
+            options={
+                "verbose_name": "ended message",
+                "db_table": '"menzil"."archive"',
+                "permissions": [("replay_endedmessage", "Can replay ended messages")],
+                "abstract": False,
+                "managed": False,
+                "default_permissions": ("view",),
+            },
+        ),
+        migrations.CreateModel(
+            name="Endpoint",
+            fields=[
+                ("id", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("name", models.TextField()),
+                ("protocol", models.TextField()),
+                ("config", models.JSONField()),
+                ("retry_policy", models.JSONField(null=True)),
+                ("enabled", models.BooleanField()),
+                ("paused", models.BooleanField()),
+                ("circuit_state", models.TextField(null=True)),
+                ("next_probe_at", models.DateTimeField(null=True)),
+                ("created_at", models.DateTimeField()),
+                ("updated_at", models.DateTimeField()),
+            ],
+            options={
+                "db_table": '"menzil"."endpoints"',
+                "abstract": False,
+                "managed": False,
+                "default_permissions": ("view",),
+            },
+        ),
+        migrations.CreateModel(
+            name="LiveMessage",
+            fields=[
+                ("id", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("payload", models.JSONField(null=True)),
+                ("content", models.BinaryField(null=True)),
+                ("priority", models.IntegerField()),
+                ("ordering_key", models.TextField(null=True)),
+                ("idempotency_key", models.TextField(null=True)),
+                ("correlation_id", models.UUIDField(null=True)),
+                ("headers", models.JSONField(null=True)),
+                ("metadata", models.JSONField(null=True)),
+                ("created_at", models.DateTimeField()),
+                ("scheduled_at", models.DateTimeField(null=True)),
+                ("expires_at", models.DateTimeField(null=True)),
+                ("num_attempts", models.BigIntegerField()),
+                ("retry_count", models.IntegerField()),
+                ("last_error", models.TextField(null=True)),
+                ("status", models.TextField()),
+                ("channel", models.TextField()),
+                ("next_retry_at", models.DateTimeField(null=True)),
+                ("processing_started_at", models.DateTimeField(null=True)),
+                ("unlock_at", models.DateTimeField(null=True)),
+                ("worker", models.TextField(null=True)),
+            ],
+            options={
+                "verbose_name": "live message",
+                "db_table": '"menzil"."queue"',
+                "permissions": [
+                    ("retry_livemessage", "Can retry live messages now"),
+                    ("cancel_livemessage", "Can cancel live messages"),
+                ],
+                "abstract": False,
+                "managed": False,
+                "default_permissions": ("view",),
+            },
+        ),
+    ]
