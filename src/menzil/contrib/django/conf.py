@@ -21,7 +21,8 @@ _LIBPQ = frozenset(one.keyword.decode() for one in psycopg.pq.Conninfo.get_defau
 
 def said(key: str, default: Any = None) -> Any:
     """Return the value of one key of MENZIL."""
-    return getattr(settings, "MENZIL", {}).get(key, default)
+    given = getattr(settings, "MENZIL", {})
+    return given.get(key, default) if isinstance(given, dict) else default  # a check says that it must be a dict
 
 
 def database() -> str:

@@ -31,6 +31,8 @@ def check(backend: Any) -> Iterator[CheckMessage]:
             hint='Write "QUEUES": ["default"].',
             id="menzil.E007",
         )
+    if backend.options["database"] is None:
+        return  # MENZIL's, which has a check of its own
     if backend.database not in connections:
         hint = nearest(backend.database, connections)
         yield Error(

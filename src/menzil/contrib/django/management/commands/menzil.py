@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -19,8 +20,11 @@ from menzil.cli.main import main
 from menzil.cli.worker import Host
 from menzil.contrib.django import conf
 from menzil.ops.choosing import VARIABLE
+from menzil.worker.log import LOGGER
 from menzil.worker.threads import NAME
 
+#: What a worker writes its lines to.
+LOGGERS = (LOGGER, logging.getLogger("menzil.database"))
 #: Options of Django's own, with a value; manage.py has read the first two before it comes here.
 _DJANGOS = ("--settings", "--pythonpath", "--database")
 
@@ -73,7 +77,7 @@ class Command(BaseCommand):
 
             prepare(alias)
             connections.close_all()  # the threads of the worker open connections of their own
-        before = os.environ.get(VARIABLE)
+        hears, before = [list(one.handlers) for one in LOGGERS], os.environ.get(VARIABLE)
         os.environ[VARIABLE] = dsn  # read by every command, and by the children of --processes
         try:
             start = [*get_child_arguments()[1:]]
@@ -85,6 +89,8 @@ class Command(BaseCommand):
                 del os.environ[VARIABLE]
             else:
                 os.environ[VARIABLE] = before
+            for one, handlers in zip(LOGGERS, hears, strict=True):
+                one.handlers[:] = handlers  # a second call in this process would say everything twice
             _wait_for_threads()
         if isinstance(code, int) and code:
             raise click.exceptions.Exit(code)
