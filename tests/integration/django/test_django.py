@@ -18,12 +18,13 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from menzil.embedded import Embedded
+from menzil.install.tree import latest_version
 
 ROOT = Path(__file__).resolve().parents[3]
 SHOP = ROOT / "examples" / "django_shop"
 PAGE = (ROOT / "docs" / "how-to" / "use-django.md").read_text()
 #: Where a Python with Django 6 may be, besides MENZIL_TEST_DJANGO6.
-PLACES = ("/tmp/dj6/bin/python",)
+PLACES = (str(ROOT / ".venv-django6" / "bin" / "python"), "python3.12", "python3.13", "python3.14")
 
 
 @cache
@@ -73,3 +74,12 @@ def test_the_page_shows_the_files_of_the_shop() -> None:
     for block in blocks:
         pieces = [re.sub(r"\s+", " ", piece).strip() for piece in block.split("\n\n\n")]
         assert any(all(piece in text for piece in pieces) for text in files), block
+
+
+def test_the_newest_schema_has_a_migration_of_django() -> None:
+    """Without one `manage.py migrate` would only apply functions that need tables which are not there."""
+    places = (ROOT / "src/menzil/contrib/django/migrations").glob("*_schema_*.py")
+    versions = sorted(int(place.stem.rpartition("_")[2]) for place in places)
+    assert versions[-1] == latest_version()
+    texts = [place.read_text() for place in (ROOT / "src/menzil/contrib/django/migrations").glob("*_schema_*.py")]
+    assert all("atomic = False" in text for text in texts)

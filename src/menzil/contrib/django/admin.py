@@ -10,13 +10,12 @@ from django.utils.html import format_html
 
 from menzil.contrib.django import conf
 from menzil.contrib.django.acting import act
-from menzil.contrib.django.models import Channel, DeadLetter, EndedMessage, Endpoint, LiveMessage
-from menzil.contrib.django.pages import KeysetChangeList, KeysetPaginator
+from menzil.contrib.django.models import Channel, DeadLetter, EndedMessage, Endpoint, Message
+from menzil.contrib.django.pages import BODY, KeysetChangeList, KeysetPaginator, NarrowChangeList
 from menzil.contrib.django.shown import redactor, shown
 from menzil.ops import history
 from menzil.ops import messages as message_ops
-
-BODY = ("payload", "content", "headers", "metadata", "response", "state", "config")
+from menzil.ops.looking_messages import ENDED, STATUSES
 
 
 class ReadOnly(admin.ModelAdmin):
@@ -30,10 +29,6 @@ class ReadOnly(admin.ModelAdmin):
     sortable_by = ()
     ordering = ("-pk",)
     change_list_template = "menzil/change_list.html"
-
-    def get_queryset(self, request: Any) -> Any:
-        """Read from the database of MENZIL, whatever routers say."""
-        return self.model._default_manager.using(conf.database())
 
     def get_changelist(self, request: Any, **given: Any) -> Any:
         return KeysetChangeList
@@ -124,13 +119,24 @@ class Messages(ReadOnly):
         return f"messages/{getattr(row, 'original_message_id', row.pk)}"
 
 
-@admin.register(LiveMessage)
-class LiveMessageAdmin(Messages):
-    """Messages that wait or are being delivered."""
+class Replays(Messages):
+    """Lists whose rows may be sent once more."""
 
-    statuses = ("pending", "processing")
+    def has_replay_permission(self, request: Any) -> bool:
+        return self.may(request, "replay")
+
+    @admin.action(description="Replay selected messages: send each once more", permissions=["replay"])
+    def replay(self, request: Any, queryset: Any) -> None:
+        act(self, request, queryset, "Sent once more", lambda row: history.replay_message(row.pk))
+
+
+@admin.register(Message)
+class MessageAdmin(Replays):
+    """All messages, newest first."""
+
+    statuses = STATUSES
     list_display = ("id", "channel", "status", "priority", "num_attempts", "created_at", "next_retry_at", "last_error")
-    actions = ("retry_now", "cancel")
+    actions = ("retry_now", "cancel", "replay")
 
     def has_retry_permission(self, request: Any) -> bool:
         return self.may(request, "retry")
@@ -148,19 +154,15 @@ class LiveMessageAdmin(Messages):
 
 
 @admin.register(EndedMessage)
-class EndedMessageAdmin(Messages):
+class EndedMessageAdmin(Replays):
     """The archive."""
 
-    statuses = ("completed", "failed", "expired", "cancelled")
+    statuses = ENDED
     list_display = ("id", "channel", "status", "num_attempts", "created_at", "ended_at", "worker", "last_error")
     actions = ("replay",)
 
-    def has_replay_permission(self, request: Any) -> bool:
-        return self.may(request, "replay")
-
-    @admin.action(description="Replay selected messages: send each once more", permissions=["replay"])
-    def replay(self, request: Any, queryset: Any) -> None:
-        act(self, request, queryset, "Sent once more", lambda row: history.replay_message(row.pk))
+    def get_changelist(self, request: Any, **given: Any) -> Any:
+        return NarrowChangeList
 
 
 @admin.register(DeadLetter)

@@ -6,9 +6,20 @@ from typing import Any, ClassVar
 
 from django.db import models
 
+from menzil.contrib.django import conf
+
+
+class Manager(models.Manager):
+    """Reads from the database of MENZIL, whatever routers say."""
+
+    def get_queryset(self) -> Any:
+        return super().get_queryset().using(self._db or conf.database())
+
 
 class View(models.Model):
     """A view of the schema menzil."""
+
+    objects = Manager()
 
     class Meta:
         abstract = True
@@ -50,8 +61,31 @@ class Body(View):
         return f"{self._meta.verbose_name} {self.pk}"
 
 
+class Message(Body):
+    """A message, live or ended. Read it by id, or the newest first: a filter by other columns looks at each one."""
+
+    status = models.TextField()
+    channel = models.TextField()
+    next_retry_at = models.DateTimeField(null=True)
+    leased_at = models.DateTimeField(null=True)
+    unlock_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    worker = models.TextField(null=True)
+    response = models.JSONField(null=True)
+
+    class Meta(Body.Meta):
+        abstract = False
+        managed = False
+        db_table = '"menzil"."_message_in_full"'
+        permissions: ClassVar = [
+            ("retry_message", "Can retry messages now"),
+            ("cancel_message", "Can cancel messages"),
+            ("replay_message", "Can replay messages"),
+        ]
+
+
 class LiveMessage(Body):
-    """A message that waits or is being delivered."""
+    """A message that waits or is being delivered. A query lists what is live before it filters, but for the channel."""
 
     status = models.TextField()
     channel = models.TextField()
@@ -65,10 +99,6 @@ class LiveMessage(Body):
         managed = False
         db_table = '"menzil"."queue"'
         verbose_name = "live message"
-        permissions: ClassVar = [
-            ("retry_livemessage", "Can retry live messages now"),
-            ("cancel_livemessage", "Can cancel live messages"),
-        ]
 
 
 class EndedMessage(Body):

@@ -10,6 +10,10 @@ from typing import Any
 from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Paginator
 
+from menzil.contrib.django.models import DeadLetter, Message
+
+#: Columns that lists do not read.
+BODY = ("payload", "content", "headers", "metadata", "response", "config")
 #: The parameter of the address that says where a page begins.
 BEFORE = "before"
 #: Ids that a page with a filter looks through.
@@ -28,6 +32,8 @@ class KeysetPaginator(Paginator):
 class KeysetChangeList(ChangeList):
     """The list of a model whose primary key grows."""
 
+    #: Whether a page without a filter looks through WINDOW ids, too: the model shows some messages of many.
+    always_narrow = False
     older: int | None = None
     is_first = True
 
@@ -48,7 +54,8 @@ class KeysetChangeList(ChangeList):
     def get_results(self, request: Any) -> None:
         """Read one page, and where the next one begins."""
         before = self._before(request)
-        rows, narrowed = self.queryset, bool(self.has_active_filters or self.query)
+        narrowed = bool(self.always_narrow or self.has_active_filters or self.query)
+        rows = self.queryset.defer(*(field.name for field in self.opts.fields if field.name in BODY))
         newest = None
         if before is not None:
             rows = rows.filter(pk__lt=before)
@@ -85,5 +92,13 @@ class KeysetChangeList(ChangeList):
         return int(text) if text.isascii() and text.isdigit() and 0 < int(text) < 2**63 else None
 
     def _newest(self) -> int:
-        found = self.root_queryset.order_by("-pk").values_list("pk", flat=True).first()
+        # Of the same ids: an ended message may be far below those that wait.
+        model = self.model if self.model is DeadLetter else Message
+        found = model.objects.order_by("-pk").values_list("pk", flat=True).first()
         return (found or 0) + 1
+
+
+class NarrowChangeList(KeysetChangeList):
+    """The list of a view that shows some messages of many."""
+
+    always_narrow = True

@@ -27,7 +27,7 @@ class AdminTests(SimpleTestCase):
         work()
         cls.boss = User.objects.create_superuser("boss", password="x")
         cls.guest = User.objects.create_user("guest", password="x", is_staff=True)
-        cls.guest.user_permissions.add(Permission.objects.get(codename="view_livemessage"))
+        cls.guest.user_permissions.add(Permission.objects.get(codename="view_message"))
 
     @classmethod
     def tearDownClass(cls) -> None:
@@ -43,7 +43,7 @@ class AdminTests(SimpleTestCase):
 
     def test_every_list_and_page_opens_and_nothing_is_counted(self) -> None:
         self.client.force_login(self.boss)
-        for model in ("livemessage", "endedmessage", "deadletter", "channel", "endpoint"):
+        for model in ("message", "endedmessage", "deadletter", "channel", "endpoint"):
             with self.subTest(model), CaptureQueriesContext(connection) as queries:
                 page = self.client.get(f"/admin/menzil/{model}/")
                 self.assertEqual(page.status_code, 200)
@@ -60,26 +60,25 @@ class AdminTests(SimpleTestCase):
             seen: list[int] = []
             query: str | None = start
             while query:
-                page = self.client.get(f"/admin/menzil/livemessage/{query}")
+                page = self.client.get(f"/admin/menzil/message/{query}")
                 rows = re.findall(r'name="_selected_action" value="(\d+)"', page.content.decode())
                 seen += map(int, rows)
                 cl: Any = page.context["cl"]
                 query = cl.older_link if cl.older else None
             self.assertEqual(seen, sorted(set(seen), reverse=True))
             self.assertTrue(sent <= set(seen))
-        messages = self.act("livemessage", "cancel", *sent)
+        messages = self.act("message", "cancel", *sent)
         self.assertEqual(messages, ["Cancelled: 120."])
 
     def test_a_search_finds_by_id_and_by_ordering_key(self) -> None:
         result = send("mail", {"password": "s3cret"}, ordering_key="ada lovelace", delay=3600)
         self.client.force_login(self.boss)
         for word in (str(result), "ada lovelace"):
-            rows = self.client.get("/admin/menzil/livemessage/", {"q": word}).context["cl"].result_list
+            rows = self.client.get("/admin/menzil/message/", {"q": word}).context["cl"].result_list
             self.assertEqual([row.pk for row in rows], [result])
-        page = self.client.get(f"/admin/menzil/livemessage/{result}/change/")
+        page = self.client.get(f"/admin/menzil/message/{result}/change/")
         self.assertContains(page, "[redacted]")
         self.assertNotContains(page, "s3cret")
-        LiveMessage.objects.get(pk=result)
         with self.assertRaisesMessage(TypeError, "read-only"):
             LiveMessage(pk=1).save()
 
@@ -93,13 +92,13 @@ class AdminTests(SimpleTestCase):
         self.assertTrue(actor.startswith("boss"), actor)
         (said,) = self.act("endedmessage", "replay", int(self.dead.id))
         self.assertEqual(said, "Sent once more: 1.")
-        (said,) = self.act("livemessage", "retry_now", letter.__class__.objects.get(pk=letter.pk).redriven_id)
+        (said,) = self.act("message", "retry_now", letter.__class__.objects.get(pk=letter.pk).redriven_id)
         self.assertIn("Skipped: 1.", said)
 
     def test_a_user_without_the_permission_of_an_act_does_not_get_it(self) -> None:
         self.client.force_login(self.guest)
         live = send("mail", {}, delay=3600)
-        self.assertNotContains(self.client.get("/admin/menzil/livemessage/"), "Cancel selected")
-        self.client.post("/admin/menzil/livemessage/", {"action": "cancel", "_selected_action": [live]})
+        self.assertNotContains(self.client.get("/admin/menzil/message/"), "Cancel selected")
+        self.client.post("/admin/menzil/message/", {"action": "cancel", "_selected_action": [live]})
         self.assertTrue(LiveMessage.objects.filter(pk=live).exists())
         self.assertEqual(self.client.get("/admin/menzil/deadletter/").status_code, 403)

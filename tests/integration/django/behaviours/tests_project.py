@@ -13,7 +13,7 @@ from unittest.mock import patch
 from django import VERSION
 from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.test import SimpleTestCase, override_settings
 
 from behaviours.working import ask
@@ -90,6 +90,10 @@ class ProjectTests(SimpleTestCase):
 
     def test_models_and_migrations_agree(self) -> None:
         call_command("makemigrations", "menzil", check=True, dry_run=True, verbosity=0)
+
+    def test_a_worker_inside_a_transaction_is_refused(self) -> None:
+        with transaction.atomic(), self.assertRaisesMessage(CommandError, "TransactionTestCase"):
+            call_command("menzil", "worker", "--once")
 
     def run_command(self, *words: str) -> int:
         with patch.object(connections, "close_all"), self.assertRaises(SystemExit) as end:

@@ -75,6 +75,10 @@ class Command(BaseCommand):
             self.check(databases=[alias])
             from menzil.contrib.django.worker import prepare
 
+            if connections[alias].in_atomic_block:
+                raise CommandError(
+                    "A worker sees what is committed. Run it in a TransactionTestCase, outside atomic()."
+                )
             prepare(alias)
             connections.close_all()  # the threads of the worker open connections of their own
         hears, before = [list(one.handlers) for one in LOGGERS], os.environ.get(VARIABLE)
