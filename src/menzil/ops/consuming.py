@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
@@ -14,6 +15,9 @@ from menzil.model.outcome import Defer, Fail, LeaseOutcome, Response, Settlement
 from menzil.model.wire import Loads, json_dumps, json_loads
 from menzil.ops import op, values
 from menzil.ops.op import Op, Rows
+
+# The escape itself, not the letters u0000 behind an escaped backslash, as an answer in JSON may hold them.
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 _DEQUEUE = """
 select id, channel, content, payload, state, num_attempts, headers, correlation_id, metadata, ordering_key, priority,
@@ -207,7 +211,7 @@ def _json(response: Response) -> str:
     # What the other side said may hold anything; jsonb holds no NUL and no half of a surrogate pair.
     text = json_dumps(response)
     assert isinstance(text, str)
-    return text.replace("\\u0000", "\ufffd").encode("utf-8", "replace").decode()
+    return _NUL.sub("\\1\ufffd", text).encode("utf-8", "replace").decode()
 
 
 def _reason(error: str, *, permanent: bool, disable: bool) -> str:
