@@ -8,9 +8,11 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
+from menzil.contrib.django.conf import TASKS
+
 
 def _root() -> str:
-    for name in ("django.tasks", "django_tasks"):
+    for name in TASKS:
         if find_spec(name) is not None:
             return name
     raise ImproperlyConfigured("This Django has no tasks: pip install django-tasks, or upgrade to Django 6.")

@@ -70,6 +70,16 @@ def _database(alias: str) -> Iterator[CheckMessage]:
 
 
 def _tasks() -> Iterator[CheckMessage]:
+    if not conf.has_tasks():
+        given = getattr(settings, "TASKS", {})
+        ours = [alias for alias, one in given.items() if str(one.get("BACKEND")).startswith("menzil.")]
+        if ours:
+            yield Error(
+                f"TASKS[{ours[0]!r}] names a backend, and this Django has no tasks.",
+                hint="pip install django-tasks, or upgrade to Django 6.",
+                id="menzil.E009",
+            )
+        return
     backends = conf.backends()
     queues = Counter((backend.database, queue) for backend in backends for queue in backend.queues)
     for (database, queue), count in queues.items():

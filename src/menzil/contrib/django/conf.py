@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Any
 
 import psycopg
@@ -16,6 +17,8 @@ from menzil.ops.dsn import Dsn
 
 #: What MENZIL may hold.
 KEYS = ("DATABASE", "REDACT", "CONSOLE_URL")
+#: The packages that have the task API, in the order they are looked for.
+TASKS = ("django.tasks", "django_tasks")
 _LIBPQ = frozenset(one.keyword.decode() for one in psycopg.pq.Conninfo.get_defaults())
 
 
@@ -35,14 +38,18 @@ def databases() -> set[str]:
     return {database(), *(backend.database for backend in backends())}
 
 
+def has_tasks() -> bool:
+    """Whether this Django has tasks, or the backport is installed."""
+    return any(find_spec(name) is not None for name in TASKS)
+
+
 def backends() -> list[Any]:
     """Return the task backends of TASKS that are ours; none where Django has no tasks."""
-    try:
-        from menzil.contrib.django import api
-    except ImproperlyConfigured:
+    if not has_tasks():
         return []
-    # By their own words: settings may name classes that cannot be imported, and that is for the checks to say.
-    found: Iterable[Any] = api.task_backends.all(initialized_only=False)
+    from menzil.contrib.django import api
+
+    found: Iterable[Any] = api.task_backends.all()
     return [backend for backend in found if getattr(backend, "is_menzil", False)]
 
 

@@ -20,7 +20,7 @@ from behaviours.working import ask
 from menzil.contrib.django import conf
 from menzil.contrib.django.management.commands.menzil import Command
 
-#: What takes seconds and does not depend on the Django is looked at once, on the line of this environment.
+#: What takes seconds and does not depend on the Django, and what cannot be on Django 6.
 once = skipUnless(VERSION < (6,), "looked at on Django 5.2")
 
 BACKEND = "menzil.contrib.django.tasks.MenzilBackend"
@@ -48,6 +48,12 @@ class ProjectTests(SimpleTestCase):
         self.assertIn("Did you mean 'lease'?", found["menzil.E005"])
         twice = {name: {"BACKEND": BACKEND, "QUEUES": ["default"]} for name in ("default", "other")}
         self.assertIn("2 backends of TASKS have the queue 'default'", self.found(TASKS=twice)["menzil.E008"])
+
+    @once
+    def test_a_django_without_tasks_is_told_so(self) -> None:
+        with patch.dict(sys.modules, dict.fromkeys(conf.TASKS)):
+            self.assertIn("pip install django-tasks", self.found()["menzil.E009"])
+            self.assertEqual(conf.databases(), {"default"})
 
     def test_advice_about_connections_is_given(self) -> None:
         chosen = connection.settings_dict

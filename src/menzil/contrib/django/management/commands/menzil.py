@@ -66,7 +66,7 @@ class Command(BaseCommand):
                 raise CommandError(f"menzil {' '.join(words)} ended with {end.exit_code}.") from end
 
     def _run(self, given: list[str]) -> None:
-        words, alias = _split(given)
+        words, djangos, alias = _split(given)
         if any(word == "--dsn" or word.startswith("--dsn=") for word in words):
             raise CommandError("manage.py menzil takes the database from Django: write --database ALIAS, not --dsn.")
         dsn = conf.dsn(alias)
@@ -86,7 +86,7 @@ class Command(BaseCommand):
         try:
             start = [*get_child_arguments()[1:]]
             command = start[: len(start) - len(sys.argv) + 1]
-            host = Host(app, (*command, "menzil", f"--database={alias}"), tuple(words))
+            host = Host(app, (*command, "menzil", *djangos), tuple(words))
             code = main.main(args=words, prog_name="manage.py menzil", standalone_mode=False, obj=host)
         finally:
             if before is None:
@@ -107,17 +107,20 @@ def _wait_for_threads() -> None:
             thread.join(5)
 
 
-def _split(given: list[str]) -> tuple[list[str], str]:
-    """Take Django's own options out; return the words of menzil and the alias of the database."""
-    words, alias, left = [], conf.database(), iter(given)
+def _split(given: list[str]) -> tuple[list[str], list[str], str]:
+    """Return the words of menzil, Django's own options, and the alias of the database."""
+    words: list[str] = []
+    djangos: list[str] = []
+    alias, left = conf.database(), iter(given)
     for word in left:
         name, equals, value = word.partition("=")
         if name not in _DJANGOS:
             words.append(word)
             continue
         value = value if equals else next(left, "")
+        djangos.append(f"{name}={value}")
         if name == "--database":
             alias = value
     if alias not in connections:
         raise CommandError(f"DATABASES has no {alias!r}. {conf.nearest(alias, connections)}")
-    return words, alias
+    return words, djangos, alias
