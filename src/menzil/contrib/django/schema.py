@@ -26,7 +26,7 @@ from menzil.install import migrate, script
 from menzil.install.state import read
 from menzil.install.tree import load
 from menzil.model.errors import MenzilError
-from menzil.ops import channels
+from menzil.ops import channels, looking_tasks
 
 
 class BringSchema(Operation):
@@ -68,6 +68,7 @@ class BringSchema(Operation):
 class CreateChannel(Operation):
     """Make a channel, with the limits of menzil.Menzil.channel_set, in a migration of your app.
 
+    Limits that are given replace those of a channel that is there; without limits such a channel stays as it is.
     Let the migration depend on ("menzil", "0001_schema_14"). Reversed, it leaves the channel: messages may be in it.
     """
 
@@ -88,7 +89,9 @@ class CreateChannel(Operation):
             if schema_editor.collect_sql:
                 schema_editor.collected_sql.append(f"-- menzil.channel_set for {self.name!r} is called here")
                 return
-            run_in(schema_editor.connection.alias, channels.channel_set(self.name, **self.limits))
+            alias = schema_editor.connection.alias
+            if self.limits or not run_in(alias, looking_tasks.has_channel(self.name)):
+                run_in(alias, channels.channel_set(self.name, **self.limits))
 
     def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
         """Leave it."""

@@ -80,11 +80,12 @@ class ProjectTests(SimpleTestCase):
         ask("update menzil.installed_code set checksum = 'another' returning 1")
         call_command("migrate", "shop", **quiet)  # no migration is left, and the functions are others
         self.assertEqual(ask("select checksum from menzil.installed_code"), before)
+        ask("select menzil.channel_set('orders', p_max_concurrency => 3)")
         with patch("sys.stderr", StringIO()) as said:
             call_command("migrate", "menzil", "zero", **quiet)
         self.assertIn("menzil stays installed", said.getvalue())
-        self.assertTrue(ask("select exists (select from menzil.channels where name = 'orders')"))
         call_command("migrate", "shop", **quiet)  # where menzil is installed already
+        self.assertEqual(ask("select max_concurrency from menzil.channels where name = 'orders'"), 3)
         self.assertEqual(ask("select checksum from menzil.installed_code"), before)
 
     def test_the_schema_goes_only_where_it_is_wanted(self) -> None:
