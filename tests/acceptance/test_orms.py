@@ -128,6 +128,31 @@ def test_an_async_sqlalchemy_session_commits_together_with_its_message(
     check(crew, sent)
 
 
+def test_a_response_is_kept_by_every_kind_of_transaction(
+    crew: Crew, app: menzil.Worker, engine: sqlalchemy.Engine, async_engine: AsyncEngine
+) -> None:
+    def say(message: menzil.Message, *_: Any) -> menzil.Complete:
+        take_the_lease(crew, message)
+        return menzil.Complete(response={"answer": 42, "token": "s3cret", "text": "\\u0000"})
+
+    async def say_later(message: menzil.Message, *rest: Any) -> menzil.Complete:
+        return say(message, *rest)
+
+    kinds: dict[str, Any] = {
+        "plain": (say, True),
+        "async": (say_later, True),
+        "session": (say, orm.sessionmaker(engine)),
+        "async-session": (say_later, async_sessionmaker(async_engine)),
+    }
+    for name, (function, transaction) in kinds.items():
+        app.handler(name, transaction=transaction)(function)
+        crew.send(name, "a", "late")
+    assert app.run(once=True).lost == len(kinds), "a lost lease is noticed where there is a response, too"
+    rows = crew.conn.execute("select channel, response from menzil.archive where status = 'completed'").fetchall()
+    kept = {"answer": 42, "token": "[redacted]", "text": "\\u0000"}
+    assert dict(rows) == dict.fromkeys(kinds, kept)
+
+
 @pytest.mark.usefixtures("effect")
 def test_a_handler_that_commits_its_session_itself_is_told_so(
     crew: Crew, app: menzil.Worker, engine: sqlalchemy.Engine

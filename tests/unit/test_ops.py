@@ -102,6 +102,18 @@ def test_one_payload_is_not_taken_for_a_batch_of_its_parts(payloads: Any) -> Non
     assert refused.value.hint == "use send() for one"
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [("\0", "\ufffd"), ("a\0\0b", "a\ufffd\ufffdb"), ("\\u0000", "\\u0000"), ("\\\0", "\\\ufffd")],
+    ids=["nul", "two", "letters", "backslash and nul"],
+)
+def test_a_response_with_the_letters_of_a_nul_is_kept_as_it_is(said: str, kept: str) -> None:
+    op = consuming.complete_many([LEASE], [{"body": said}])
+    # One element of an array literal is quoted as a JSON string is.
+    written = json.loads(json.loads(str(op.params[2])[1:-1]))
+    assert written == {"body": kept}
+
+
 def test_a_backslash_before_the_letters_u0000_is_no_nul() -> None:
     assert sending.send("billing", "\\u0000").params[1] == '"\\\\u0000"'
     with pytest.raises(menzil.InvalidValueError):

@@ -7,6 +7,7 @@ import logging
 import resource
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,19 @@ from menzil.telemetry.serving import Listen
 from menzil.worker import Worker
 from menzil.worker.family import Family
 from menzil.worker.log import LOGGER
+
+
+@dataclass(frozen=True)
+class Host:
+    """A program that runs this command inside itself, as the context object of click: `manage.py` does.
+
+    `app` is the worker that is run where the command line names none. `command` starts a child of --processes, behind
+    the name of the Python; the words of `menzil` follow it. `words` are those of this command.
+    """
+
+    app: str
+    command: tuple[str, ...]
+    words: tuple[str, ...]
 
 
 @click.command()
@@ -53,10 +67,11 @@ def worker(app: str | None, dsn: str | None, processes: int, once: bool, **given
     level = logging.DEBUG if given.pop("verbose") else logging.INFO
     log_to_stderr((LOGGER.name, "menzil.database"), given.pop("log_format"), level=level)
     logging.getLogger("psycopg").setLevel(logging.ERROR)  # of a lost connection our own line is enough
-    found = _find(app)
+    host = click.get_current_context().find_object(Host)
+    found = _find(host.app if host and not app else app)
     _override(found, dsn, given)
     if processes > 1:
-        commands = _commands(processes, given["name"], given["metrics_port"])
+        commands = _commands(processes, given["name"], given["metrics_port"], host)
         click.get_current_context().exit(asyncio.run(Family(commands).run()))
     _open_many()
     found.run(once=once)
@@ -111,15 +126,16 @@ def _override(app: Worker, dsn: str | None, given: dict[str, Any]) -> None:
     app.override(dsn, channels=names, metrics=metrics, **values, **off)
 
 
-def _commands(processes: int, name: str | None, port: int | None = None) -> list[list[str]]:
+def _commands(processes: int, name: str | None, port: int | None = None, host: Host | None = None) -> list[list[str]]:
     """Return the command lines of the children: ours, without --processes, each with a name and a port of its own."""
     own = ("--processes", "--name", "--metrics-port")
     ours, skip = [], False
-    for word in sys.argv[1:]:
+    for word in host.words if host else sys.argv[1:]:
         if skip or word in own:
             skip = not skip
         elif not word.startswith(tuple(f"{option}=" for option in own)):
             ours.append(word)
     names = [[] if name is None else ["--name", f"{name}-{place}"] for place in range(1, processes + 1)]
     ports = [[] if port is None else ["--metrics-port", str(port and port + place)] for place in range(processes)]
-    return [["-m", "menzil", *ours, *name, *port] for name, port in zip(names, ports, strict=True)]
+    start = host.command if host else ("-m", "menzil")
+    return [[*start, *ours, *name, *port] for name, port in zip(names, ports, strict=True)]

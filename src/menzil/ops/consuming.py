@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
 from menzil.model.durations import Seconds
-from menzil.model.errors import UsageError
+from menzil.model.errors import NotInFlightError, StaleLeaseError, UsageError
 from menzil.model.message import Message
 from menzil.model.options import Leased
 from menzil.model.outcome import Defer, Fail, LeaseOutcome, Response, Settlement
 from menzil.model.wire import Loads, json_dumps, json_loads
 from menzil.ops import op, values
 from menzil.ops.op import Op, Rows
+
+# The escape itself, not the letters u0000 behind an escaped backslash, as an answer in JSON may hold them.
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 _DEQUEUE = """
 select id, channel, content, payload, state, num_attempts, headers, correlation_id, metadata, ordering_key, priority,
@@ -114,9 +118,19 @@ def read_messages(loads: Loads, rows: Rows) -> list[Message]:
     return [make(row, loads) for row in rows]
 
 
-def complete(lease: Leased) -> Op[None]:
-    """menzil.message_complete."""
-    return Op(_COMPLETE, _token(lease), op.nothing)
+def complete(lease: Leased, response: Response | None = None) -> Op[None]:
+    """menzil.message_complete. With a response it is the call on arrays: a lost lease is an answer, not an error."""
+    if response is None:
+        return Op(_COMPLETE, _token(lease), op.nothing)
+    many = complete_many([lease], [response])
+    return Op(many.text, many.params, lambda rows: _demand(many.read(rows)[0], lease))
+
+
+def _demand(answer: LeaseOutcome, lease: Leased) -> None:
+    if answer.outcome is Settlement.STALE:
+        raise StaleLeaseError(f"The lease of message {lease.id}, attempt {lease.attempt}, is stale.")
+    if not answer.ok:
+        raise NotInFlightError(f"Message {lease.id} is not in flight.")
 
 
 def complete_many(leases: Iterable[Leased], responses: Sequence[Response | None] = ()) -> Op[list[LeaseOutcome]]:
@@ -197,7 +211,7 @@ def _json(response: Response) -> str:
     # What the other side said may hold anything; jsonb holds no NUL and no half of a surrogate pair.
     text = json_dumps(response)
     assert isinstance(text, str)
-    return text.replace("\\u0000", "\ufffd").encode("utf-8", "replace").decode()
+    return _NUL.sub("\\1\ufffd", text).encode("utf-8", "replace").decode()
 
 
 def _reason(error: str, *, permanent: bool, disable: bool) -> str:

@@ -140,6 +140,11 @@ class Worker(Registering):
             self._dsn = choosing.given(dsn, "the option --dsn")
 
     @property
+    def name(self) -> str | None:
+        """The name it was given; None is made up when it runs."""
+        return self._options.name
+
+    @property
     def dsn(self) -> str | None:
         """Where it works; None is an embedded PostgreSQL."""
         return choosing.choose(self._dsn, directory=self._directory)

@@ -12,11 +12,17 @@ from collections.abc import Callable
 from typing import Any
 
 
-def tidily(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the call with what Django does before and after a request, if the program uses Django's databases."""
+def _databases() -> Any:
+    """django.db, if the program uses it."""
     db: Any = sys.modules.get("django.db")
     settings: Any = getattr(sys.modules.get("django.conf"), "settings", None)
-    if db is None or not getattr(settings, "configured", False):
+    return db if db is not None and getattr(settings, "configured", False) else None
+
+
+def tidily(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the call with what Django does before and after a request, if the program uses Django's databases."""
+    db = _databases()
+    if db is None:
         return call
 
     def tidy(*args: Any) -> Any:
@@ -27,3 +33,10 @@ def tidily(call: Callable[..., Any]) -> Callable[..., Any]:
             db.close_old_connections()
 
     return tidy
+
+
+def let_go() -> None:
+    """Close the connections of a thread that ends: with CONN_MAX_AGE they would stay open in the server."""
+    db = _databases()
+    if db is not None:
+        db.connections.close_all()

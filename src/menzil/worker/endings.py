@@ -9,6 +9,8 @@ from menzil.model.outcome import Complete, Fail, Outcome
 from menzil.ops import consuming
 from menzil.ops.op import Op
 from menzil.telemetry.tracing import PROCESSING
+from menzil.worker.log import Hide
+from menzil.worker.outcomes import cleaned
 
 
 class UndoError(Exception):
@@ -19,12 +21,14 @@ class UndoError(Exception):
         self.outcome = outcome
 
 
-def ending(message: Message, outcome: Outcome) -> Op[None]:
+def ending(message: Message, outcome: Outcome, hide: Hide) -> Op[None]:
     """Return what completes or defers the message; a failure is raised, because it rolls everything back."""
     if isinstance(outcome, Fail):
         raise UndoError(outcome)
+    outcome = cleaned(outcome, hide)
     if isinstance(outcome, Complete):
-        return consuming.complete(message)
+        return consuming.complete(message, outcome.response)
+    assert not isinstance(outcome, Fail)
     return consuming.defer(message, delay=outcome.seconds, until=outcome.until, state=outcome.state)
 
 

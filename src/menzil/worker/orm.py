@@ -18,10 +18,11 @@ from menzil.ops.borrow import run_on, run_on_async
 from menzil.worker import outcomes
 from menzil.worker.endings import UndoError, ending, settling
 from menzil.worker.handler import Handler
+from menzil.worker.log import Hide
 from menzil.worker.source import Settled
 
 
-def in_session(handler: Handler) -> Callable[[Message], Outcome | Settled]:
+def in_session(handler: Handler, hide: Hide) -> Callable[[Message], Outcome | Settled]:
     """Return how a plain function is called with a session of the sessionmaker."""
     maker, function = handler.transaction, handler.function
 
@@ -29,7 +30,7 @@ def in_session(handler: Handler) -> Callable[[Message], Outcome | Settled]:
         try:
             with maker.begin() as session:
                 outcome = outcomes.read(function(message, session), message.channel)
-                op = ending(message, outcome)
+                op = ending(message, outcome, hide)
                 _still_open(session)
                 with _where_menzil_is(), settling(message, outcome):
                     run_on(session, op)
@@ -40,7 +41,7 @@ def in_session(handler: Handler) -> Callable[[Message], Outcome | Settled]:
     return call
 
 
-def in_async_session(handler: Handler) -> Callable[[Message], Awaitable[Outcome | Settled]]:
+def in_async_session(handler: Handler, hide: Hide) -> Callable[[Message], Awaitable[Outcome | Settled]]:
     """Return how an async handler is called with a session of the async_sessionmaker."""
     maker, function = handler.transaction, handler.function
 
@@ -48,7 +49,7 @@ def in_async_session(handler: Handler) -> Callable[[Message], Awaitable[Outcome 
         try:
             async with maker.begin() as session:
                 outcome = outcomes.read(await function(message, session), message.channel)
-                op = ending(message, outcome)
+                op = ending(message, outcome, hide)
                 _still_open(session)
                 with _where_menzil_is(), settling(message, outcome):
                     await run_on_async(session, op)
@@ -59,7 +60,7 @@ def in_async_session(handler: Handler) -> Callable[[Message], Awaitable[Outcome 
     return call
 
 
-def in_django(handler: Handler) -> Callable[[Message], Outcome | Settled]:
+def in_django(handler: Handler, hide: Hide) -> Callable[[Message], Outcome | Settled]:
     """Return how a plain function is called inside transaction.atomic()."""
     function = handler.function
     alias = handler.transaction.partition(":")[2] or "default"
@@ -70,7 +71,7 @@ def in_django(handler: Handler) -> Callable[[Message], Outcome | Settled]:
         try:
             with atomic:
                 outcome = outcomes.read(function(message), message.channel)
-                op = ending(message, outcome)
+                op = ending(message, outcome, hide)
                 with _where_menzil_is(), settling(message, outcome):
                     run_on(db.connections[alias], op)
         except UndoError as undo:

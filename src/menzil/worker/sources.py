@@ -113,7 +113,7 @@ def _call(shift: Shift, handler: Handler) -> Call:
 
 def _bare_call(shift: Shift, handler: Handler) -> Call:
     if handler.way is not Way.NONE:
-        return call_within(handler, shift.lender, lambda: shift.threads)
+        return call_within(handler, shift.lender, lambda: shift.threads, shift.hide)
     if handler.is_async:
         return handler.function
     function = tidily(handler.function)

@@ -14,6 +14,11 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
+from menzil.worker.django import let_go
+
+#: The name of each of these threads.
+NAME = "menzil-handler"
+
 
 class _Job(NamedTuple):
     work: Callable[[], Any]
@@ -40,7 +45,7 @@ class Threads:
             self._free -= not need
             self._made += need
         if need:
-            threading.Thread(target=self._work, name="menzil-handler", daemon=True).start()
+            threading.Thread(target=self._work, name=NAME, daemon=True).start()
         return future
 
     def _work(self) -> None:
@@ -55,6 +60,7 @@ class Threads:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(_tell, job.future, result, error)
             del job, result, error
+        let_go()
 
     def close(self) -> None:
         """Let the threads end after what they are at."""

@@ -34,6 +34,15 @@ def full(error: BaseException, hide: Hide) -> str:
     return "".join(sign if sign.isprintable() or sign == "\n" else ascii(sign)[1:-1] for sign in text)
 
 
+def plain(error: BaseException) -> str:
+    """Return the traceback as Python writes it, cut in the middle if it is long; secrets are for the caller to hide."""
+    try:
+        text = "".join(traceback.format_exception(error, limit=-3 * FRAMES))
+    except Exception:  # a __str__ that is broken
+        text = "".join(traceback.format_tb(error.__traceback__, limit=-3 * FRAMES))
+    return _cut(text, LOGGED)
+
+
 def own(error: BaseException, hide: Hide | None) -> str:
     """Return the frames of the user's own code and the last one, outermost first, of the error and of its causes.
 

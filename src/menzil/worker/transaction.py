@@ -20,14 +20,16 @@ import psycopg
 from menzil.model.errors import translate
 from menzil.model.message import Message
 from menzil.model.outcome import Outcome
-from menzil.ops.op import Op
+from menzil.ops.op import Op, nothing
 from menzil.ops.preparing import LOST, outdated
+from menzil.ops.run import run, run_async
 from menzil.worker import outcomes
 from menzil.worker.address import Address, Conn, SyncConn
 from menzil.worker.django import tidily
 from menzil.worker.endings import UndoError, ending, settling
 from menzil.worker.handler import Function, Handler
 from menzil.worker.link import hung_up
+from menzil.worker.log import Hide
 from menzil.worker.orm import causes, in_async_session, in_django, in_session, met_another
 from menzil.worker.source import Call, Settled
 from menzil.worker.threads import Threads
@@ -111,9 +113,9 @@ def _usable(conn: Conn | SyncConn) -> bool:
     return not hung_up(conn)
 
 
-def call_within(handler: Handler, lender: Lender, threads: Callable[[], Threads]) -> Call:
+def call_within(handler: Handler, lender: Lender, threads: Callable[[], Threads], hide: Hide) -> Call:
     """Return how a handler with a transaction is called."""
-    once = _once(handler, lender)
+    once = _once(handler, lender, hide)
 
     async def awaited(message: Message) -> Any:
         for _ in range(AGAIN):
@@ -139,24 +141,24 @@ def call_within(handler: Handler, lender: Lender, threads: Callable[[], Threads]
     return lambda message: threads().start(tidy, message)
 
 
-def _once(handler: Handler, lender: Lender) -> Callable[[Message], Any]:
+def _once(handler: Handler, lender: Lender, hide: Hide) -> Callable[[Message], Any]:
     match handler.way:
         case Way.SESSION:
-            return in_session(handler)
+            return in_session(handler, hide)
         case Way.ASYNC_SESSION:
-            return in_async_session(handler)
+            return in_async_session(handler, hide)
         case Way.DJANGO:
-            return in_django(handler)
+            return in_django(handler, hide)
         case _:
-            return partial(_try if handler.is_async else _try_sync, handler.function, lender)
+            return partial(_try if handler.is_async else _try_sync, handler.function, lender, hide)
 
 
-async def _try(function: Function, lender: Lender, message: Message) -> Outcome | Settled:
+async def _try(function: Function, lender: Lender, hide: Hide, message: Message) -> Outcome | Settled:
     conn = await lender.take()
     try:
         async with conn.transaction():
             outcome = outcomes.read(await function(message, conn), message.channel)
-            op = ending(message, outcome)
+            op = ending(message, outcome, hide)
             with settling(message, outcome):
                 await _end(conn, op)
     except UndoError as undo:
@@ -171,12 +173,12 @@ async def _try(function: Function, lender: Lender, message: Message) -> Outcome 
     return Settled(outcome)
 
 
-def _try_sync(function: Function, lender: Lender, message: Message) -> Outcome | Settled:
+def _try_sync(function: Function, lender: Lender, hide: Hide, message: Message) -> Outcome | Settled:
     conn = lender.take_sync()
     try:
         with conn.transaction():
             outcome = outcomes.read(function(message, conn), message.channel)
-            op = ending(message, outcome)
+            op = ending(message, outcome, hide)
             with settling(message, outcome):
                 _end_sync(conn, op)
     except UndoError as undo:
@@ -191,6 +193,9 @@ def _try_sync(function: Function, lender: Lender, message: Message) -> Outcome |
 
 
 async def _end(conn: Conn, op: Op[None]) -> None:
+    if op.read is not nothing:
+        await run_async(conn, op)
+        return
     # A cursor of our own, whatever the handler did to the connection; there is no answer to read.
     try:
         await psycopg.AsyncCursor(conn).execute(op.text, op.params)
@@ -199,6 +204,9 @@ async def _end(conn: Conn, op: Op[None]) -> None:
 
 
 def _end_sync(conn: SyncConn, op: Op[None]) -> None:
+    if op.read is not nothing:
+        run(conn, op)
+        return
     try:
         psycopg.Cursor(conn).execute(op.text, op.params)
     except psycopg.Error as error:
