@@ -1,7 +1,8 @@
 """The order in which test processes get files; pytest-xdist asks this when it runs with `--dist loadfile`.
 
-A file runs in one process. All files of tests/spark run in the same process: they share one Spark session, and a Java
-process is five times slower in its first minute. They begin early, so that the other process does not end long before.
+A file runs in one process. All files of tests/spark run in the same process and share one Spark session: the first
+small export of a Java process takes three times the processor time of the next one. They begin early, so that the other
+process does not end long before.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def spark(event_log: Path) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def compiled(spark: SparkSession) -> Iterator[None]:
-    """Plans are compiled to Java code, which is Spark's default. At least one test of every job uses this."""
+    """Plans are compiled to Java code, Spark's default. One test of each way to read, send and export uses this."""
     for name in INTERPRETED:
         spark.conf.unset(name)
     yield

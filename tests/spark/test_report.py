@@ -27,7 +27,7 @@ def messages(spark: SparkSession, rows: list[Given]) -> DataFrame:
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, small: None) -> Figures:
+def made(spark: SparkSession) -> Figures:
     later = (MONDAY - BEGIN).total_seconds()
     events = event_frame(spark, [(kind, channel, None, None, later + seconds) for kind, channel, seconds in TURNS])
     return figures_of(messages(spark, ROWS), events, source=f"a lake {EVIL}", slo=GOAL)
