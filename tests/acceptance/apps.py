@@ -117,7 +117,7 @@ async def still(message: menzil.Message) -> None:
         time.sleep(0.001)
 
 
-@app.handler("poison", lease=1)
+@app.handler("poison", lease=2)
 async def poison(message: menzil.Message) -> None:
     trace(message)
     if message.payload == "poison":
