@@ -1,7 +1,7 @@
 """Messages go from PostgreSQL to files in one task: COPY, Arrow, Parquet. Spark only divides the work.
 
-Where a lake has hundreds of channels, columns made of payloads, or lies in an object store, rows go through Spark instead, which gathers those
-of a channel from all tasks (export_rows, lake.write).
+Where a lake has hundreds of channels, columns made of payloads, or lies in an object store, rows go through Spark
+instead, which gathers those of a channel from all tasks (export_rows, lake.write).
 """
 
 from __future__ import annotations
