@@ -1,7 +1,7 @@
 """Messages go from PostgreSQL to files in one task: COPY, Arrow, Parquet. Spark only divides the work.
 
-Where a lake has hundreds of channels, or columns made of payloads, rows go through Spark instead, which gathers those
-of a channel from all tasks (export_rows, lake.write).
+Where a lake has hundreds of channels, columns made of payloads, or lies in an object store, rows go through Spark
+instead, which gathers those of a channel from all tasks (export_rows, lake.write).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from menzil.ops.lake import ArchiveFingerprint
 from menzil.spark.jobs.export_attempts import SUCCESS, attempts, failed
 from menzil.spark.lake import commit, layout
 from menzil.spark.lake.cover import Part, moment
-from menzil.spark.lake.place import file_system, inside
+from menzil.spark.lake.place import file_system, inside, local
 from menzil.spark.lake.schema import BOUNDED, BUCKETS, COLUMNS, MESSAGES, arrow
 from menzil.spark.parquet.sort import BLOCK, Divider
 from menzil.spark.parquet.write import Written, line, lines
@@ -58,9 +58,12 @@ class _Job:
     month: str
 
 
-def fits(channels: Sequence[str], bucketed: bool) -> bool:
-    """Whether one task can keep a file open for each part of the table."""
-    return bucketed or len(channels) <= OPEN
+def fits(lake: Lake, channels: Sequence[str], bucketed: bool) -> bool:
+    """Whether one task can do it: it keeps a file open for each part of the table.
+
+    Not on an object store: what is sent to a task would hold its credentials beside the password of the database.
+    """
+    return local(lake.root) is not None and (bucketed or len(channels) <= OPEN)
 
 
 def write_messages(

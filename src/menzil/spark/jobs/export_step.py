@@ -84,7 +84,7 @@ class Exporter:
             read, seen = [part for part, _ in full], [about for _, about in full]
 
             def made(tx: Transaction, channels: list[str]) -> list[Written]:
-                if not self.promotions and fits(channels, commit.is_bucketed(tx)):
+                if not self.promotions and fits(self.lake, channels, commit.is_bucketed(tx)):
                     return write_messages(self.spark, self.dsn, self.lake, tx, month, read, seen, channels)
                 frame = rows(self.spark, self.conn, self.dsn, month, read, seen, self.promotions)
                 return write(self.lake, MESSAGES, tx, frame, month, channels)
