@@ -8,3 +8,4 @@ DATABASES = {
     **DATABASES,
     "elsewhere": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
 }
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the slow one is slow on purpose
