@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -17,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from menzil.spark.session.java import find_java, home_for_scripts
 from menzil.spark.session.launch import spark_home
-from tests.spark import stock
+from tests.spark import pipeline_program, stock
 
 pytestmark = pytest.mark.slow
 
@@ -162,3 +163,26 @@ def test_a_program_of_spark_submit_runs_where_submit_says_and_reads_there_and_sh
     assert len(set(works)) == 2
     for file in files:
         assert password.encode() not in file.read_bytes(), file.name
+
+
+def test_a_program_of_spark_submit_sends_exports_verifies_replays_and_audits_on_a_cluster(
+    db: str, master: str, place: Path, tmp_path: Path
+) -> None:
+    options = ["--conf", "spark.sql.shuffle.partitions=2", "--executor-memory", "512m"]
+    where = {"MENZIL_DSN": db, "LAKE": str(tmp_path / "lake")}
+    text = Path(pipeline_program.__file__).read_text()
+    said = submit(tmp_path / "pipeline.py", "--master", master, *options, text=text, **where)
+    steps = re.findall(r"^(?:sent|exported|verified|replayed|audited): .+$", said, re.MULTILINE)
+    assert steps == [
+        "sent: 400, repeated: False",
+        "sent: 400, repeated: True",
+        "exported: 400",
+        "exported: 0",
+        "verified: 400, problems: ()",
+        "replayed: 40, repeated: False",
+        "replayed: 40, repeated: True",
+        "exported: 40",
+        "audited: True, ended: 440, violations: []",
+    ]
+    newest = max(place.glob("work*/app-*"), key=lambda path: path.name).name
+    assert len(list(place.glob(f"work*/{newest}/*/stderr"))) >= 2, "tasks ran in the executors of both workers"
