@@ -19,7 +19,8 @@ from menzil.spark.lake.adopt import adopt
 from tests.integration.install.old_release import RELEASE, unpack_package
 from tests.spark.lake_history import in_database, in_lake
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.usefixtures("small")]
+# 0.1.0 needs a Spark of its own; tests/spark/test_adopt.py adopts a lake of the same format in every run.
+pytestmark = [pytest.mark.torture, pytest.mark.timeout(900)]
 
 #: Ended messages as 0.1.0 kept them, in two months: every seventh after a failed try, with texts of all sorts.
 _MESSAGES = """

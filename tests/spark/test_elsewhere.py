@@ -60,8 +60,8 @@ def environment(**more: str) -> dict[str, str]:
     }
 
 
-def submit(program: Path, *options: str, **more: str) -> str:
-    program.write_text(textwrap.dedent(PROGRAM))
+def submit(program: Path, *options: str, text: str = PROGRAM, **more: str) -> str:
+    program.write_text(textwrap.dedent(text))
     command = [f"{spark_home()}/bin/spark-submit"]
     done = subprocess.run(
         [*command, "--conf", "spark.ui.enabled=false", "--driver-memory", "512m", *options, str(program)],

@@ -91,7 +91,7 @@ READERS = Group(
                 "select * from menzil.plans p, menzil.plan_outcome(p.id)",
                 "select * from menzil.plans p, menzil.plan_targets(p.id)",
                 "select * from menzil.message_peek('plain')",
-                "select menzil.message_id_at(now()), count(*) from menzil.messages_with_key('k')",
+                "select menzil.message_id_at(now()), menzil.newest_try(), count(*) from menzil.messages_with_key('k')",
                 "select * from menzil.channel_window('plain')",
                 "select * from menzil.pulse_of()",
                 "select * from menzil.pulse_totals()",

@@ -1,5 +1,6 @@
 -- Indexes for people who look at one message: what was sent again because of it, what shares its correlation id, what happened to a
--- channel, which schedule or bulk send a message came with. Those on message are partial: a message without the column costs nothing.
+-- channel, which schedule or bulk send a message came with, what lanes were told and have not folded. Those on message are partial: a
+-- message without the column costs nothing.
 -- Only empty tables get them here. CREATE INDEX keeps writers out while it reads a table, so `menzil migrate` builds the others after
 -- this transaction, CONCURRENTLY, as menzil._missing_indexes tells it. Months that are made later have them from the beginning.
 do $$
@@ -17,6 +18,9 @@ begin
   end if;
   if not exists (select 1 from menzil.bulk_send) then
     create index bulk_send_first on menzil.bulk_send (first_id) where first_id is not null;
+  end if;
+  if not exists (select 1 from menzil.line) then
+    create index line_news on menzil.line (channel_id) where news is not null;
   end if;
 end $$;
 
