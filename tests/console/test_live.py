@@ -20,7 +20,7 @@ from tests.console.seat import Browser, served
 pytestmark = IN_CHROMIUM
 
 #: Seconds within which an open page tells that a reason is gone.
-SOON = 60.0
+SOON = 6.0
 ANSWER = "document.querySelector('#why .verdict strong').textContent"
 
 
