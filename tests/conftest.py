@@ -92,7 +92,7 @@ def database(server: Embedded, name: str, template: str) -> Iterator[str]:
 
 
 def drop_database(conn: psycopg.Connection, name: str) -> None:
-    """Drop it whoever is connected. `drop database` sleeps 100 ms while a session is on its way out, so wait here."""
+    """Drop it with all its sessions. `drop database` sleeps 100 ms while a session is on its way out, so wait here."""
     conn.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", (name,))
     deadline = time.monotonic() + 5
     while conn.execute("select from pg_stat_activity where datname = %s", (name,)).fetchone():

@@ -61,7 +61,7 @@ def assert_sent(
     dsn: str | None = None,
     **words: Any,
 ) -> Sent:
-    """Fail unless such a message was sent, whatever became of it since; return the first one.
+    """Fail unless such a message was sent, waiting or ended; return the first one.
 
     payload  what the payload contains: objects may have more keys; lists and values are equal
     count    exactly so many

@@ -1,7 +1,7 @@
 """The server of a test run, and its databases: templates that the run shares, and one database for each test.
 
 All databases of a run have its name in theirs, and every process of the run keeps one connection open that has it too.
-So a later run can tell which databases nobody uses any more, and drops them. Names only: nothing is asked of the server
+So a later run can tell which databases no run uses any more, and drops them. Names only: nothing is asked of the server
 but the right to create databases.
 """
 
@@ -135,7 +135,7 @@ class Server:
         """Drop what the run shared if this is its last process, and let go of the server."""
         with self._conn as conn:
             conn.execute("select pg_advisory_unlock_shared(%s)", [self._key])
-            # Whoever still works holds the lock, and will be the last.
+            # A run that still works holds the lock, and will be the last.
             (is_last,) = conn.execute("select pg_try_advisory_lock(%s)", [self._key]).fetchone() or (False,)
             if is_last:
                 for name in self._names(rf"{PREFIX}\_{self._run}\_%"):
@@ -169,7 +169,7 @@ class Server:
                 warnings.warn(f"The database {name} of a test could not be dropped: {error}", stacklevel=2)
 
     def _end_sessions(self, name: str) -> None:
-        """A database is cloned and renamed only while nobody uses it: a pool of `prepare` may."""
+        """A database is cloned and renamed only while no session uses it: a pool of `prepare` may."""
         self._conn.execute("select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = %s", [name])
 
     def _do(self, text: str, *names: str) -> None:

@@ -32,7 +32,7 @@ def keeper(cli_db: str) -> Iterator[psycopg.Connection]:
 
 @pytest.fixture
 def user(cli_db: str, keeper: psycopg.Connection) -> User:
-    """Somebody in front of an empty queue with one channel named work."""
+    """A console in front of an empty queue with one channel named work."""
     empty(keeper)
     keeper.execute("select menzil.channel_set('work')")
     return User(cli_db)

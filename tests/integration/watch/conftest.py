@@ -53,7 +53,7 @@ class Seat:
 
 @pytest.fixture
 def seat(keeper: psycopg.Connection, looker: psycopg.Connection) -> Seat:
-    """Somebody in front of an empty queue with one channel named work."""
+    """A console in front of an empty queue with one channel named work."""
     empty(keeper)
     keeper.execute("select menzil.channel_set('work')")
     return Seat(looker)

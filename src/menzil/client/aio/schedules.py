@@ -12,7 +12,7 @@ from menzil.ops.borrow import AsyncBorrowed
 
 
 class AsyncSchedules(AsyncClient):
-    """Messages that repeat. Each slot fires once, whoever fires it."""
+    """Messages that repeat. Each slot fires once, however many workers fire it."""
 
     async def schedule_create(
         self,

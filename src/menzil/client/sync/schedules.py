@@ -13,7 +13,7 @@ from menzil.ops.borrow import Borrowed
 
 
 class Schedules(Client):
-    """Messages that repeat. Each slot fires once, whoever fires it."""
+    """Messages that repeat. Each slot fires once, however many workers fire it."""
 
     def schedule_create(
         self,

@@ -10,7 +10,7 @@ from menzil.contrib.django import conf
 
 
 class Manager(models.Manager):
-    """Reads from the database of MENZIL, whatever routers say."""
+    """Reads from the database of MENZIL and asks no router."""
 
     def get_queryset(self) -> Any:
         return super().get_queryset().using(self._db or conf.database())
@@ -120,7 +120,7 @@ class EndedMessage(Body):
 
 
 class DeadLetter(Body):
-    """A message that failed for good, and waits for somebody to look at it."""
+    """A message that failed for good, and waits for an operator's decision."""
 
     original_message_id = models.BigIntegerField()
     channel = models.TextField(db_column="endpoint_name")

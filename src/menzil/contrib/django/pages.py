@@ -25,7 +25,7 @@ class KeysetPaginator(Paginator):
 
     @property
     def count(self) -> int:
-        """The rows of this page: nobody counts the others."""
+        """The rows of this page. The others are not counted."""
         return len(self.object_list)
 
 
@@ -44,7 +44,7 @@ class KeysetChangeList(ChangeList):
         return found
 
     def get_ordering(self, request: Any, queryset: Any) -> list[str]:
-        """Newest first, whatever column was clicked: only this order has an index."""
+        """Newest first, also when another column was clicked: only this order has an index."""
         return ["-pk"]
 
     def get_ordering_field_columns(self) -> dict[int, str]:

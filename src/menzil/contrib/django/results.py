@@ -60,7 +60,7 @@ def task_of(backend: Any, payload: Any, queue: str, run_after: datetime | None) 
 
 
 def blank(backend: Any, task: Any, args: Any, kwargs: Any) -> Any:
-    """Return the result of a task that nobody has run."""
+    """Return the result of a task that no worker has run."""
     return TaskResult(
         task=task,
         id="",

@@ -1,8 +1,8 @@
 """A lake without its database: `metadata/version-hint.text` names the metadata file that counts.
 
 The hint is written after each commit, and before anything leaves the database, so a process that is killed in between
-leaves it one commit behind: a reader of the lake alone then sees a whole state of a moment before. Whoever wants to
-go on from there, as register does, must not take it for the newest: a metadata file with a later number forbids that.
+leaves it one commit behind: a reader of the lake alone then sees a whole state of a moment before. A program that goes
+on from there, as register does, must not take it for the newest: a metadata file with a later number forbids that.
 """
 
 from __future__ import annotations
