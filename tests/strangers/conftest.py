@@ -13,5 +13,9 @@ from tests.strangers.stage import Stage
 
 @pytest.fixture(scope="module")
 def stage(server: Embedded, _installed: str) -> Iterator[Stage]:
-    with database(server, "strangers", _installed) as dsn, Stage(dsn).open() as stage:
+    with (
+        database(server, "strangers", _installed) as dsn,
+        database(server, "empty", _installed) as empty,
+        Stage(dsn, empty).open() as stage,
+    ):
         yield stage

@@ -35,6 +35,30 @@ def _dumping(dsn: str) -> Iterator[None]:
         assert dump.wait(60) == 0, dump.stderr and dump.stderr.read()
 
 
+@contextmanager
+def looping(stranger: Stranger, dsn: str) -> Iterator[None]:
+    """Its commands, each a transaction of its own, one after the other, over and over."""
+    ended = threading.Event()
+    failures: list[Exception] = []
+
+    def work() -> None:
+        try:
+            with psycopg.connect(dsn, autocommit=True, application_name=stranger.name[:60]) as conn:
+                while not ended.is_set():
+                    for text in stranger.sql:
+                        conn.execute(text.encode())
+                    time.sleep(0.02)
+        except psycopg.Error as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    yield
+    ended.set()
+    thread.join(30)
+    assert not failures, f"{stranger.name} itself failed: {failures[0]}"
+
+
 class Guest:
     """Rolls back at the end, so that the next stranger finds the queue as this one found it."""
 
@@ -61,11 +85,12 @@ class Guest:
             with _dumping(dsn):
                 yield
             return
+        if self.stranger.loop:
+            with looping(self.stranger, dsn):
+                yield
+            return
         with psycopg.connect(dsn, autocommit=True, application_name=self.stranger.name[:60]) as self._conn:
-            if self.stranger.loop:
-                with self._looping():
-                    yield
-            elif self.stranger.prepared:
+            if self.stranger.prepared:
                 with self._prepared():
                     yield
             else:
@@ -100,27 +125,6 @@ class Guest:
         self._conn.close()
         yield
         self._stage.admin.execute(self._fill("rollback prepared 'stranger {n}'").encode())
-
-    @contextmanager
-    def _looping(self) -> Iterator[None]:
-        ended = threading.Event()
-        failures: list[Exception] = []
-
-        def work() -> None:
-            try:
-                while not ended.is_set():
-                    for text in self.stranger.sql:
-                        self._run(text)
-                    time.sleep(0.02)
-            except psycopg.Error as error:
-                failures.append(error)
-
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        yield
-        ended.set()
-        thread.join(30)
-        assert not failures, f"{self.stranger.name} itself failed: {failures[0]}"
 
     def _run(self, text: str) -> None:
         self._conn.execute(self._fill(text).encode())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from menzil.embedded import Embedded
 from menzil.install import migrate
@@ -28,7 +29,7 @@ def two_phase() -> Iterator[Stage]:
         server.close(wait=30)
         server.start()
         migrate(server.dsn)
-        with Stage(server.dsn).open() as stage:
+        with Stage(server.dsn, make_conninfo(server.dsn, dbname="postgres")).open() as stage:
             yield stage
         server.close(wait=30)
 
