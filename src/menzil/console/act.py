@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from menzil.console.access import Role
@@ -96,6 +96,8 @@ class Done:
     once: Mapping[str, str] | None = None
     #: Kind and id of what was acted on, where the function itself leaves no line in the event log.
     noted: tuple[str, str] | None = None
+    #: What a program is answered: the keys of the command line's --json.
+    answer: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Act(ABC):
@@ -107,6 +109,8 @@ class Act(ABC):
     role: ClassVar[Role] = "operator"
     danger: ClassVar[bool] = False
     fields: ClassVar[tuple[Field, ...]] = ()
+    #: Whether a program with a token may do it in one request: /acts/NAME.json.
+    by_program: ClassVar[bool] = False
     nav: ClassVar[str] = ""
 
     @abstractmethod
@@ -145,19 +149,19 @@ class Act(ABC):
     def read(self, form: Given) -> dict[str, str]:
         """Take the fields out of a form or a query, and refuse what is missing or too long."""
         found = {}
-        for field in self.fields:
-            value = form.get(field.name, "" if field.kind == "check" else field.default)
-            if field.kind != "area":
+        for one in self.fields:
+            value = form.get(one.name, "" if one.kind == "check" else one.default)
+            if one.kind != "area":
                 value = value.strip()
-            if field.required and not value:
-                raise MissingValueError(f"{field.label} is missing.")
-            if len(value) > field.longest:
-                raise InvalidValueError(f"{field.label} is longer than {field.longest:,} characters.")
-            if field.kind == "choice" and value and value not in [word for word, _ in field.choices]:
-                raise InvalidValueError(f"{field.label} has no choice {value!r}.")
-            if field.kind == "number" and value and not value.lstrip("-").replace(".", "", 1).isdecimal():
-                raise InvalidValueError(f"{field.label} is not a number.")
-            found[field.name] = value
+            if one.required and not value:
+                raise MissingValueError(f"{one.label} is missing.")
+            if len(value) > one.longest:
+                raise InvalidValueError(f"{one.label} is longer than {one.longest:,} characters.")
+            if one.kind == "choice" and value and value not in [word for word, _ in one.choices]:
+                raise InvalidValueError(f"{one.label} has no choice {value!r}.")
+            if one.kind == "number" and value and not value.lstrip("-").replace(".", "", 1).isdecimal():
+                raise InvalidValueError(f"{one.label} is not a number.")
+            found[one.name] = value
         return found
 
     def is_so(self, run: Run, given: Given) -> bool:
@@ -167,4 +171,4 @@ class Act(ABC):
 
     def complete(self, query: Given) -> bool:
         """Whether a link named every field that is needed, so that the plan can be shown at once."""
-        return all(query.get(field.name) for field in self.fields if field.required) and "edit" not in query
+        return all(query.get(one.name) for one in self.fields if one.required) and "edit" not in query

@@ -25,6 +25,7 @@ from menzil.console.desk import Desk, url
 from menzil.console.door import Visit
 from menzil.console.guards import RefusedRequestError, demand_same_origin, joined, read_form
 from menzil.console.parts import Trouble, explain
+from menzil.console.programs import curl
 from menzil.model.errors import MenzilError
 from menzil.ops import acting as noting
 from menzil.ops import seat, working
@@ -130,6 +131,7 @@ class Acting:
         }  # fmt: skip
         values = {
             "act": act, "given": given, "plan": plan, "statements": statements, "trouble": trouble,
+            "also": [*plan.also, *curl(request, act, given)] if self._desk.door.has_login else plan.also,
             "csrf": self._desk.csrf(visit, f"do {act.name}"), "back": act.back(given),
             "edit_csrf": self._desk.csrf(visit, f"plan {act.name}"), "title": act.title, "nav_path": act.nav,
             "sealed": self._desk.signer.seal(f"plan {act.name} {visit.session.id}", sealed),

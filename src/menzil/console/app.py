@@ -25,6 +25,7 @@ from menzil.console.hosts import Hosts
 from menzil.console.iceberg import Iceberg
 from menzil.console.measuring import Measuring, check_digest
 from menzil.console.pages import all_pages
+from menzil.console.programs import Programs
 from menzil.console.serving import page_handler, twin_handler
 from menzil.console.signing import Signer
 from menzil.console.tokens import read_tokens
@@ -198,6 +199,8 @@ def _routes(desk: Desk) -> list[Route]:
         found.append(Route(page.path, page_handler(desk, page)))
     if not desk.options.read_only:
         acting = Acting(desk)
+        if desk.door.has_login:
+            found.append(Route("/acts/{act}.json", Programs(desk).act, methods=["POST"]))
         found.append(Route("/acts/{act}", acting.form, methods=["GET"]))
         found.append(Route("/acts/{act}", acting.plan, methods=["POST"]))
         found.append(Route("/acts/{act}/do", acting.do, methods=["POST"]))

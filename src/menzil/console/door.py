@@ -80,12 +80,21 @@ class Door:
             for token in self._tokens:
                 if session.mark == token.mark:
                     return Visit(token.access, session, fresh=False)
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and request.method in ("GET", "HEAD"):
-            found = self.try_token(request, given.strip())
+        if request.method in ("GET", "HEAD") and (found := self._bearer(request)) is not None:
             # Without a cookie: a program that reads the twins keeps no session, and sends no forms.
             return Visit(found.access, self.sessions.begin(), fresh=False)
         raise LoginNeededError
+
+    def enter_program(self, request: Request) -> Access:
+        """Let a program in that acts. Its token is in the request itself, so no other site can send it by a cookie."""
+        found = self._bearer(request)
+        if found is None:
+            raise LoginNeededError
+        return found.access
+
+    def _bearer(self, request: Request) -> Token | None:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        return self.try_token(request, given.strip()) if scheme.lower() == "bearer" else None
 
     def try_token(self, request: Request, given: str) -> Token:
         """The token that was given, or a refusal; five failures a minute and an address has to wait."""

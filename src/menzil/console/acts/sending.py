@@ -1,4 +1,4 @@
-"""Send a message, or publish an event, by hand; the plan shows what it becomes in SQL, Python and a shell."""
+"""Send a message, or publish an event, by hand; the plan shows what it becomes in SQL, Python, a shell and curl."""
 
 from __future__ import annotations
 
@@ -78,6 +78,7 @@ class ByHand(Act):
 
     word: ClassVar[str]
     nav = "/send"
+    by_program = True
 
     def complete(self, query: Given) -> bool:
         # An option alone is no body: a person sees the form unless the link wrote a body.
@@ -130,6 +131,7 @@ class Send(ByHand):
             undo,
             [(f"Message {number}", f"/messages/{number}")],
             noted=("message", str(number)),
+            answer={"id": number},
         )
 
 
@@ -166,6 +168,7 @@ class Publish(ByHand):
             f"{given['event_type']} is published as {many(answers[0], 'message')}.",
             see=[("Messages", "/messages")],
             noted=("event_type", given["event_type"]),
+            answer={"messages": answers[0]},
         )
 
 

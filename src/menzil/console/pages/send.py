@@ -1,4 +1,4 @@
-"""/send: to which channel, or which event; the form that follows shows what it becomes in SQL, Python and a shell."""
+"""/send: to which channel or event; the form that follows shows it in SQL, Python, a shell and curl."""
 
 from __future__ import annotations
 
