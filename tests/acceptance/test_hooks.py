@@ -241,4 +241,4 @@ def test_hooks_that_could_never_work_are_refused_when_they_are_written() -> None
         with pytest.raises(menzil.UsageError, match="cannot take"):
             register(takes_one)
     with pytest.raises(menzil.UsageError, match="must be a function"):
-        app.on_start(None)  # type: ignore[type-var]
+        app.on_start(None)
