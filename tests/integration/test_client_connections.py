@@ -89,11 +89,11 @@ def test_sync_and_async_are_not_mixed(mq: menzil.Menzil, db: str) -> None:
     async def mix() -> None:
         async with await psycopg.AsyncConnection.connect(db) as conn:
             with pytest.raises(menzil.UsageError, match="AsyncMenzil"):
-                mq.send("billing", 1, conn=conn)  # type: ignore[arg-type]
+                mq.send("billing", 1, conn=conn)
         with psycopg.connect(db) as sync:
             async with menzil.AsyncMenzil(db) as awaited:
                 with pytest.raises(menzil.UsageError, match="not async"):
-                    await awaited.send("billing", 1, conn=sync)  # type: ignore[arg-type]
+                    await awaited.send("billing", 1, conn=sync)
 
     asyncio.run(mix())
 
@@ -149,7 +149,7 @@ def test_a_sqlalchemy_connection_knows_that_there_is_something_to_commit(mq: men
         mq.send("billing", "autocommit", conn=conn)
     assert waiting(mq) == ["committed", "in begin", "autocommit"]
     with pytest.raises(menzil.UsageError, match="Engine"):
-        mq.send("billing", 1, conn=engine)
+        mq.send("billing", 1, conn=engine)  # type: ignore[arg-type]
     engine.dispose()
 
 
