@@ -139,10 +139,11 @@ def spoken(file: Path) -> str:
     if file.suffix == ".sql":
         return re.sub("--.*", "", file.read_text())
     tree = ast.parse(file.read_text())
-    first = (node.body[0] for node in ast.walk(tree) if getattr(node, "body", None) and isinstance(node.body, list))
+    bodies = (getattr(node, "body", None) for node in ast.walk(tree))
+    first = (body[0] for body in bodies if body and isinstance(body, list))
     docstrings = {id(node.value) for node in first if isinstance(node, ast.Expr)}
-    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return "\n".join(node.value for node in texts if id(node) not in docstrings)
+    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings)
+    return "\n".join(node.value for node in texts if isinstance(node.value, str))
 
 
 def test_no_hint_sends_a_user_to_a_page_that_a_wheel_does_not_carry() -> None:
