@@ -81,7 +81,7 @@ def test_a_connection_menzil_cannot_use_is_refused_with_a_hint(mq: menzil.Menzil
     with pytest.raises(menzil.UsageError, match="SQLAlchemy Session"):
         mq.send("billing", 1, conn=db)  # type: ignore[arg-type]
     with psycopg.connect(db) as conn, pytest.raises(menzil.UsageError, match="cursor"):
-        mq.send("billing", 1, conn=conn.cursor())
+        mq.send("billing", 1, conn=conn.cursor())  # type: ignore[arg-type]
     assert waiting(mq) == []
 
 
@@ -89,11 +89,11 @@ def test_sync_and_async_are_not_mixed(mq: menzil.Menzil, db: str) -> None:
     async def mix() -> None:
         async with await psycopg.AsyncConnection.connect(db) as conn:
             with pytest.raises(menzil.UsageError, match="AsyncMenzil"):
-                mq.send("billing", 1, conn=conn)
+                mq.send("billing", 1, conn=conn)  # type: ignore[arg-type]
         with psycopg.connect(db) as sync:
             async with menzil.AsyncMenzil(db) as awaited:
                 with pytest.raises(menzil.UsageError, match="not async"):
-                    await awaited.send("billing", 1, conn=sync)
+                    await awaited.send("billing", 1, conn=sync)  # type: ignore[arg-type]
 
     asyncio.run(mix())
 
