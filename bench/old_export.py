@@ -16,7 +16,7 @@ MONTH = "2025-03"
 def main() -> None:
     # Both of 0.1.0: this file is run with that tree as the current directory.
     sys.path[0] = "."
-    from bench.sections.spark_export import _FILL, _TRIES
+    from bench.sections.spark_export import _FILL, _TRIES  # type: ignore[attr-defined]
     from menzil.spark import get_session
     from menzil.spark.jobs.export import export
 

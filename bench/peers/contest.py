@@ -47,7 +47,7 @@ class Contest:
         order = [peer for peer in among if peer.name not in self.session.absent]
         return iter(order if repeat % 2 else order[::-1])
 
-    def attempt(self, peer: Peer, measure: Callable[[], None]) -> None:
+    def attempt(self, peer: Peer, measure: Callable[[], object]) -> None:
         """Measure; who cannot be had, or fails twice, is left out from now on, and it is said why."""
         try:
             measure()

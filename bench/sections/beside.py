@@ -21,7 +21,7 @@ from bench.sections.calls import top_up
 from bench.sections.deliver import WAYS, deliver, prepare
 from bench.server import CHANNEL
 from bench.session import Session
-from bench.turns import Side, compete, connection, settings
+from bench.turns import Conn, Side, compete, connection, settings
 
 THIS, THAT = "this", "that"
 MOST = 1.03
@@ -107,7 +107,7 @@ def calls(session: Session, dsns: dict[str, str]) -> None:
             conn.close()
 
 
-def _batch(conn: kinds.Conn) -> Callable[[], int]:
+def _batch(conn: Conn) -> Callable[[], int]:
     def step() -> int:
         kinds.send(conn, kinds.PLAIN, 1_000)
         return 1_000
@@ -115,7 +115,7 @@ def _batch(conn: kinds.Conn) -> Callable[[], int]:
     return step
 
 
-def _drain(conn: kinds.Conn, size: int, what: str) -> Callable[[], int]:
+def _drain(conn: Conn, size: int, what: str) -> Callable[[], int]:
     return kinds.following(conn, size) if what == "message_next" else lambda: kinds.take(conn, size)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import TypeVar
 
 import psycopg
 
@@ -23,7 +24,10 @@ from menzil.console.parts import Look
 from menzil.console.shared import GOOD_FOR
 from menzil.model.errors import MenzilError
 from menzil.model.redact import Redactor
+from menzil.ops.op import Op
 from menzil.ops.run import run as ask
+
+T = TypeVar("T")
 
 MOST = 4.0
 HELD = 10.0
@@ -82,8 +86,8 @@ def read_by(conn: Conn, visit: Visit) -> set[str]:
     return found
 
 
-def _run(conn: Conn, op: object) -> object:
-    return ask(conn, op, own=True)  # type: ignore[arg-type]
+def _run(conn: Conn, op: Op[T]) -> T:
+    return ask(conn, op, own=True)
 
 
 def while_locked(port: int, stranger: psycopg.Connection[object], table: str, visits: list[Visit]) -> list[Page]:

@@ -131,11 +131,11 @@ def deliver(dsn: str, receiver: Receiver, count: int, way: Way, before: Before |
         receiver.begin()
         server = usage.server_process(conn)
         with Service(dsn, *way.options, processes=way.processes, before=before) as worker:
-            times, before = machine.times(), (worker.cpu(), usage.cpu(server), receiver.cpu())
+            times, at_start = machine.times(), (worker.cpu(), usage.cpu(server), receiver.cpu())
             pause(conn, "resume")
             receiver.wait(count)
             after = worker.cpu(), usage.cpu(server), receiver.cpu()
-            spent = [now - then for now, then in zip(after, before, strict=True)]
+            spent = [now - then for now, then in zip(after, at_start, strict=True)]
             others = machine.others(times, sum(spent))
         left = conn.execute("select count(*) from menzil.queue").fetchone()
         if left != (0,) or receiver.count != count:

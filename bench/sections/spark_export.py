@@ -82,7 +82,7 @@ def run(session: Session) -> None:
             if before is not None and before.stdin is not None:
                 before.stdin.close()
                 before.wait(60)
-    company = {"export rows/s": exports, "COPY rows/s": copies, "cores": [os.cpu_count() or 1], **steps}
+    company = {"export rows/s": exports, "COPY rows/s": copies, "cores": [float(os.cpu_count() or 1)], **steps}
     session.figure(f"verified export of {count:,} messages / COPY binary", ratios(exports, copies), beside=company)
     session.figure("bytes in the lake / COPY binary", sizes)
     whole = [count / rate for rate in exports]

@@ -57,8 +57,8 @@ def compare(session: Session, spark: SparkSession, place: Path, rows: int) -> No
     series = Series()
     for _, _ in zip(session.repeat(), range(REPEATS), strict=False):
         ours, base = session.server.database(), session.server.database()
-        wrote = measured(ours, rows, lambda dsn=ours: send(spark, dsn, source, "bench", None))
-        copied = measured(base, rows, lambda dsn=base: copy(dsn, lines))
+        wrote = measured(ours, rows, lambda dsn=ours: send(spark, dsn, source, "bench", None))  # type: ignore[misc]
+        copied = measured(base, rows, lambda dsn=base: copy(dsn, lines))  # type: ignore[misc]
         series.add(wrote, copied)
         session.say(f"Spark {wrote.rate:,.0f} rows/s, COPY and INSERT {copied.rate:,.0f} rows/s")
         for dsn in (ours, base):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -151,7 +151,7 @@ class Crew:
         self.conn.close()
 
 
-def crew_on(dsn: str, place: Path) -> Iterator[Crew]:
+def crew_on(dsn: str, place: Path) -> Generator[Crew, None, None]:
     crew = Crew(dsn, place)
     try:
         yield crew

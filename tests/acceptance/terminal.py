@@ -37,7 +37,7 @@ class Terminal:
             env={**os.environ, "TERM": "xterm-256color", **env},
             cwd=cwd,
             # The terminal becomes the one that Ctrl-C comes from.
-            preexec_fn=lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)),  # type: ignore[arg-type,return-value]
+            preexec_fn=lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)),
         )
         os.close(theirs)
         self.raw = b""

@@ -116,7 +116,7 @@ def test_work_goes_on_when_the_server_throws_everybody_out(crew: Crew) -> None:
     crew.gate.write_text("10")
     crew.start()
     for begun, more in ((14, "50"), (54, "1000")):
-        until(lambda count=begun: len(crew.traced()) >= count, f"{begun} begun, four of them under way")
+        until(lambda count=begun: len(crew.traced()) >= count, f"{begun} begun, four of them under way")  # type: ignore[misc]
         crew.gate.write_text(more)
         crew.conn.execute(THROW_OUT)  # while the work goes on
     until(lambda: crew.completed("rationed") == len(ids), "all completed", 60)

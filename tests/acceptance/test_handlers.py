@@ -222,7 +222,7 @@ def test_a_handler_with_a_concurrency_of_its_own_keeps_to_it(crew: Crew, app: me
 
 
 def test_a_worker_lives_inside_a_program_with_its_own_loop(crew: Crew, app: menzil.Worker) -> None:
-    async def program() -> menzil.worker.Tally:  # type: ignore[name-defined]
+    async def program() -> menzil.worker.Tally:
         done = asyncio.Event()
 
         @app.handler("work")

@@ -239,6 +239,6 @@ def test_hooks_that_could_never_work_are_refused_when_they_are_written() -> None
         app.around(no_yield)
     for register in (app.on_start, app.on_stop, app.on_error):
         with pytest.raises(menzil.UsageError, match="cannot take"):
-            register(takes_one)
+            register(takes_one)  # type: ignore[type-var]
     with pytest.raises(menzil.UsageError, match="must be a function"):
-        app.on_start(None)  # type: ignore[type-var]
+        app.on_start(None)

@@ -22,7 +22,7 @@ def test_messages_that_trickle_in_are_completed_by_the_call_that_looks_for_more(
     crew.send("quick", 0)
     worker = crew.start("--no-janitors")
     for sent in range(1, 20):
-        until(lambda least=sent: crew.completed("quick") == least, "the last one")
+        until(lambda least=sent: crew.completed("quick") == least, "the last one")  # type: ignore[misc]
         crew.send("quick", sent)
     until(lambda: crew.completed("quick") == 20, "all")
     assert worker.stop() == 0
@@ -78,7 +78,7 @@ def test_nothing_is_lost_when_the_leasing_connection_breaks_again_and_again(crew
     ids = crew.send("one_by_one", *range(150))
     crew.start("--batch", "2", "--lease", "1")
     for goal in range(10, 120, 10):
-        until(lambda least=goal: crew.completed("one_by_one") >= least, "some more")
+        until(lambda least=goal: crew.completed("one_by_one") >= least, "some more")  # type: ignore[misc]
         crew.ask(f"select count(pg_terminate_backend(pid)) {LEASES}")
     until(lambda: crew.completed("one_by_one") == len(ids), "all")
     assert set(Counter(int(line[2]) for line in crew.traced())) == set(ids)

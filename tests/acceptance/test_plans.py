@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -41,8 +42,8 @@ def begin(crew: Crew, kind: str, rate: float | None = None) -> int:
     return number
 
 
-def plan(crew: Crew, column: str, number: int) -> int:
-    return crew.ask(f"select {column} from menzil.plans where id = %s", number)  # type: ignore[no-any-return]
+def plan(crew: Crew, column: str, number: int) -> Any:
+    return crew.ask(f"select {column} from menzil.plans where id = %s", number)
 
 
 def command(crew: Crew, *words: str) -> subprocess.Popen[bytes]:
@@ -105,7 +106,7 @@ def test_plan_that_is_stopped_at_half_and_taken_back_leaves_only_what_was_leased
     assert MESSAGES // 2 <= delivered < MESSAGES
     assert delivered + taken == plan(crew, "done", number) == copies(crew)[1]
     assert crew.ask("select count(*) from menzil.archive where replay_of is not null and status = 'cancelled'") == taken
-    outcome = dict(crew.conn.execute("select * from menzil.plan_outcome(%s)", [number]).fetchall())
+    outcome: dict[str, Any] = dict(crew.conn.execute("select * from menzil.plan_outcome(%s)", [number]).fetchall())
     assert outcome == {"completed": delivered, "taken_back": taken}
 
 
@@ -127,7 +128,7 @@ def test_plan_whose_steppers_are_killed_again_and_again_loses_and_doubles_nothin
         stepping = command(crew, "plan", "run", str(number), "--here")
         before = plan(crew, "done", number)
         # At a moment of its work: it has made something, and goes on.
-        until(lambda made=before, gone=stepping.poll: plan(crew, "done", number) > made or gone() is not None, "a step")
+        until(lambda made=before, gone=stepping.poll: plan(crew, "done", number) > made or gone() is not None, "a step")  # type: ignore[misc]
         if dice.random() < 0.5:
             killed += crew.ask(throw_out)
         if stepping.poll() is None:
@@ -147,7 +148,7 @@ def test_worker_that_is_killed_while_it_steps_loses_and_doubles_nothing(crew: Cr
     for _ in range(3):
         worker = crew.start(app=None)
         before = plan(crew, "done", number)
-        until(lambda made=before: plan(crew, "done", number) > made or plan(crew, "status", number) == "done", "a step")
+        until(lambda made=before: plan(crew, "done", number) > made or plan(crew, "status", number) == "done", "a step")  # type: ignore[misc]
         worker.kill()
     crew.start(app=None)
     until(lambda: plan(crew, "status", number) == "done", "the end of the plan")

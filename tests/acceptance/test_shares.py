@@ -74,7 +74,7 @@ def test_an_endpoint_that_hangs_leaves_slots_for_the_first_message_of_another(
     until(lambda: leased(crew, "slow") >= 40, "nearly every slot to hang")
     for count in range(1, 11):
         send(crew, "fast", 1)
-        until(lambda count=count: len(fast.bodies) == count, "the other endpoint")
+        until(lambda count=count: len(fast.bodies) == count, "the other endpoint")  # type: ignore[misc]
     assert not slow.gate.is_set()
     assert len(slow.bodies) <= 45  # nine tenths of the slots of a worker whose deliveries are all slow
     assert leased(crew, "slow") <= 45

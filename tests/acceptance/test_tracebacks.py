@@ -32,7 +32,7 @@ def test_the_traceback_is_in_the_log_the_attempt_and_the_dead_letter(
     def plain(message: menzil.Message, conn: object = None) -> None:
         charge(message.payload)
 
-    app.handler("work", transaction=kind == "transaction")(awaited if kind == "async" else plain)
+    app.handler("work", transaction=kind == "transaction")(awaited if kind == "async" else plain)  # type: ignore[call-overload]
     (id,) = crew.send("work", "missing")
     with caplog.at_level(logging.WARNING, "menzil.worker"):
         app.run(once=True)

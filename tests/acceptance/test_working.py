@@ -85,7 +85,7 @@ def test_an_idle_worker_wakes_up_when_something_is_sent(crew: Crew) -> None:
     for count in range(2, 12):
         until(lambda: crew.ask(wanted), "an idle worker")
         crew.send("quick", "next")
-        until(lambda least=count: crew.completed("quick") == least, "the next")
+        until(lambda least=count: crew.completed("quick") == least, "the next")  # type: ignore[misc]
         took = "select extract(epoch from leased_at - created_at) * 1000 from menzil.archive order by id desc limit 1"
         delays.append(float(crew.ask(took)))
     # Polls alone would take half of their longest pause, 250 ms.
@@ -114,7 +114,7 @@ def test_memory_stays_flat(crew: Crew) -> None:
 
 def add_job(crew: Crew, name: str, body: str, every: str) -> None:
     """A job of this test: a function in SQL, and its row."""
-    crew.conn.execute(f"create function public.{name}() returns bigint language sql as $$ {body} $$")  # type: ignore[arg-type]
+    crew.conn.execute(f"create function public.{name}() returns bigint language sql as $$ {body} $$")
     job = "insert into menzil.job (name, call, every) values (%s, %s, %s::interval)"
     crew.conn.execute(job, (name, f"public.{name}()", every))
 

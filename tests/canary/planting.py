@@ -123,7 +123,7 @@ def _events(canaries: Canaries, mq: menzil.Menzil) -> None:
 
 
 def _schedules(canaries: Canaries, mq: menzil.Menzil) -> None:
-    told = {"headers": headers(canaries, "a schedule"), "metadata": metadata(canaries, "a schedule")}
+    told: dict[str, Any] = {"headers": headers(canaries, "a schedule"), "metadata": metadata(canaries, "a schedule")}
     mq.schedule_create("canary-nightly", "0 3 * * *", CHANNEL, payload(canaries, "a schedule"), **told)
 
 

@@ -66,7 +66,7 @@ def watched(chromium: Chromium, **options: Any) -> Iterator[Watched]:
     seen = Watched(made)
     made.on("pageerror", lambda error: seen.complaints.append(str(error)))
     made.on("console", lambda said: seen.complaints.append(said.text) if _is_bad(said) else None)
-    made.on("dialog", lambda dialog: (seen.complaints.append(f"dialog {dialog.message}"), dialog.dismiss()))
+    made.on("dialog", lambda dialog: (seen.complaints.append(f"dialog {dialog.message}"), dialog.dismiss()))  # type: ignore[call-overload]
     context.on("request", lambda request: seen.requests.append(request.url))
     context.on("page", lambda other: seen.complaints.append(f"window {other.url}"))
     try:

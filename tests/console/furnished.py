@@ -161,7 +161,7 @@ from stdin"""
 def _history(conn: psycopg.Connection) -> None:
     """48 hours by the minute, as the job pulse would have written them."""
     now = datetime.now(UTC).replace(second=0, microsecond=0)
-    ids = dict(conn.execute("select name, id from menzil.channel").fetchall())
+    ids: dict[str, int] = dict(conn.execute("select name, id from menzil.channel").fetchall())
     dice = random.Random(11)
     rows = []
     for name, base in (("billing", 40), ("mail", 25), ("crm", 14), ("reports", 8), ("warehouse", 5), (None, 92)):

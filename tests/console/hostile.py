@@ -140,7 +140,7 @@ def _lives(mq: Menzil, conn: psycopg.Connection, found: Hostile) -> None:
         assert taken.id == letter
         found.dead.append(letter)
     rows = conn.execute("select original_message_id, cause_hash from menzil.dlq").fetchall()
-    causes = dict(rows)
+    causes: dict[int, str] = dict(rows)
     found.causes = [causes[letter] for letter in found.dead]
     long = mq.send("plain", ALL.encode())
     (taken,) = mq.dequeue(1, 600, ["plain"])

@@ -25,7 +25,7 @@ def write_pulse(conn: psycopg.Connection, traffic: Mapping[str, tuple[int, float
     """Write a minute for each channel, and their sum."""
     conn.execute("delete from menzil.pulse_minute")
     now = datetime.now(UTC).replace(second=0, microsecond=0)
-    ids = dict(conn.execute("select name, id from menzil.channel").fetchall())
+    ids: dict[str, int] = dict(conn.execute("select name, id from menzil.channel").fetchall())
     dice = random.Random(11)
     partner = {"partner": (5, 1.0)}
     with conn.cursor() as cursor, cursor.copy(_COPY) as copy:

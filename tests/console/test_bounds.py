@@ -47,8 +47,7 @@ def test_every_page_answers_in_4_seconds_while_every_table_is_locked(full: Full)
             elif pattern != "/compare":
                 assert 'class="trouble"' in answer.text, pattern
         conn.rollback()
-        answer = until_well(browser, "/channels")
-        assert "billing" in answer
+        assert "billing" in until_well(browser, "/channels")
 
 
 def until_well(browser: Browser, path: str) -> str:

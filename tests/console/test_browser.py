@@ -35,7 +35,7 @@ def test_every_page_has_contrast_in_both_themes_and_fits_a_phone(page: Page, sea
         page.set_viewport_size({"width": 1280, "height": 900})
         page.goto(at(seat, path))
         for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.emulate_media(color_scheme=scheme)
             assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") is (scheme == "dark")
             assert page.evaluate(FAINT) == [], (path, scheme)
         assert page.evaluate(SMALL) == [], path

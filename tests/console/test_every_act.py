@@ -39,7 +39,7 @@ class Three:
     def everywhere(self, statements: str) -> None:
         for dsn in (self.full.dsn, self.by_sql, self.by_command):
             with psycopg.connect(dsn, autocommit=True) as conn:
-                conn.execute(statements)  # type: ignore[arg-type]
+                conn.execute(statements)
 
     def newest_plan(self) -> int:
         with psycopg.connect(self.full.dsn) as conn:
@@ -112,7 +112,7 @@ def does_the_same(three: Three, plan: Planned, monkeypatch: pytest.MonkeyPatch) 
     """The statements and the command that a plan shows bring copies of the database to where the console brought it."""
     with psycopg.connect(three.by_sql, autocommit=True) as conn:
         for statement in plan.statements.splitlines():
-            conn.execute(statement)  # type: ignore[call-overload]
+            conn.execute(statement)
     for line in plan.command.split(" && "):
         typed(three.by_command, line, monkeypatch)
     here = standing(three.full.dsn)
@@ -127,7 +127,7 @@ def typed(dsn: str, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if words[0] == "psql":
         assert words[1:3] == ["$MENZIL_DSN", "-c"]
         with psycopg.connect(dsn, autocommit=True) as conn:
-            conn.execute(words[3])  # type: ignore[call-overload]
+            conn.execute(words[3])
         return
     assert words.pop(0) == "menzil"
     if words[:2] == ["endpoint", "test"]:

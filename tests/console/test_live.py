@@ -114,7 +114,7 @@ def test_open_page_tells_that_a_reason_is_gone(
     page.wait_for_timeout(100)  # for the browser to choose what it keeps in its place when lines above go
     before = page.evaluate(WHERE)
     assert page.evaluate("scrollY") > 100
-    stuck.conn.execute(stuck.ways[reason])  # type: ignore[arg-type]
+    stuck.conn.execute(stuck.ways[reason])
     gone = time.monotonic()
     now = stuck.why(reason)
     assert now[0] != reason

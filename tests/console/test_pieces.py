@@ -32,7 +32,7 @@ from menzil.ops.seat import shown
 from tests.console.conftest import Full
 
 TEMPLATES = sorted((HERE / "templates").glob("*.html"))
-NAMES = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), min_size=1, max_size=40)
+NAMES = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), min_size=1, max_size=40)  # type: ignore[arg-type]
 
 
 @given(NAMES)
@@ -107,7 +107,7 @@ def test_statement_of_a_plan_is_the_one_that_runs(op: Op[object], text: str) -> 
     assert shown(op) == text
 
 
-@given(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=50))
+@given(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=50))  # type: ignore[arg-type]
 def test_shown_statement_means_the_same_to_the_database(full: Full, value: str) -> None:
     with psycopg.connect(full.dsn, autocommit=True) as conn:
         row = conn.execute(shown(Op("select %s::text", (value,), id)).encode()).fetchone()

@@ -38,7 +38,7 @@ def is_closed(address: str) -> bool:
     return any(found in network for network in NETWORKS if network.version == found.version)
 
 
-def spellings_4(address: IPv4Address) -> list[str]:
+def spellings_4(address: IPv4Address | IPv6Address) -> list[str]:
     """Return how somebody somewhere writes it."""
     number, parts = int(address), [int(part) for part in str(address).split(".")]
     return [
@@ -68,7 +68,7 @@ def spellings_4(address: IPv4Address) -> list[str]:
     ]
 
 
-def spellings_6(address: IPv6Address) -> list[str]:
+def spellings_6(address: IPv4Address | IPv6Address) -> list[str]:
     return [
         f"[{address}]",
         f"[{address.exploded}]",

@@ -81,7 +81,7 @@ def test_a_connection_menzil_cannot_use_is_refused_with_a_hint(mq: menzil.Menzil
     with pytest.raises(menzil.UsageError, match="SQLAlchemy Session"):
         mq.send("billing", 1, conn=db)  # type: ignore[arg-type]
     with psycopg.connect(db) as conn, pytest.raises(menzil.UsageError, match="cursor"):
-        mq.send("billing", 1, conn=conn.cursor())
+        mq.send("billing", 1, conn=conn.cursor())  # type: ignore[arg-type]
     assert waiting(mq) == []
 
 
@@ -149,7 +149,7 @@ def test_a_sqlalchemy_connection_knows_that_there_is_something_to_commit(mq: men
         mq.send("billing", "autocommit", conn=conn)
     assert waiting(mq) == ["committed", "in begin", "autocommit"]
     with pytest.raises(menzil.UsageError, match="Engine"):
-        mq.send("billing", 1, conn=engine)
+        mq.send("billing", 1, conn=engine)  # type: ignore[arg-type]
     engine.dispose()
 
 

@@ -54,7 +54,7 @@ def psql(dsn: str, *arguments: str, script: str | None = None) -> str:
     program = find().bin / "psql"
     if not program.exists():
         pytest.skip("there is no psql beside these binaries")
-    command = [program, dsn, "-X", "-q", "-v", "ON_ERROR_STOP=1", *arguments]
+    command = [str(program), dsn, "-X", "-q", "-v", "ON_ERROR_STOP=1", *arguments]
     done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return bare(done.stdout)

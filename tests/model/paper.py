@@ -201,11 +201,11 @@ class Queue:
         """What every look at the queue does: a free key has its first message chosen, and keeps that choice."""
         for message in self.live.values():
             key = (message.channel, message.ordering_key)
-            if message.ordering_key is None or key in self.heads or self.key_is_blocked(*key):  # type: ignore[arg-type]
+            if message.ordering_key is None or key in self.heads or self.key_is_blocked(*key):
                 continue
-            waiting = self.joined(*key)  # type: ignore[arg-type]
+            waiting = self.joined(*key)
             if waiting:
-                self.heads[key] = waiting[0].id  # type: ignore[index]
+                self.heads[key] = waiting[0].id
 
     def may_be_leased(self, message: Message) -> bool:
         """Whether the documents allow it now, limits aside."""

@@ -109,7 +109,8 @@ class Sending:
 
     def _verdict(self, messages: list[dict[str, Any]]) -> set[str]:
         """The refusals that fit."""
-        paper, found, held = self.paper, set(), {}
+        paper, found = self.paper, set()
+        held: dict[Any, Any] = {}
         for options in messages:
             channel = paper.channels.get(options["channel"])
             wait, expires = options.get("scheduled"), options.get("expires")

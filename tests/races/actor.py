@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -69,8 +69,9 @@ class Actor:
     def send_batch(self, channel: str, count: int) -> list[int]:
         return self.one("select menzil.send_batch(%s, %s::jsonb[])", channel, [Jsonb(n) for n in range(count)])
 
-    def send_many(self, *messages: dict[str, object]) -> list[int]:
-        return self.one("select menzil.send_many(%s::jsonb)", Jsonb([{"payload": 0} | message for message in messages]))
+    def send_many(self, *messages: Mapping[str, object]) -> list[int]:
+        sent = [{"payload": 0, **message} for message in messages]
+        return self.one("select menzil.send_many(%s::jsonb)", Jsonb(sent))
 
     def dequeue(self, limit: int = 1, *channels: str, lease: int = LEASE) -> list[Lease]:
         rows = self.run(

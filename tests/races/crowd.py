@@ -75,7 +75,8 @@ class Crowd:
 
     def _send(self, actor: Actor, dice: Random) -> None:
         while self.sending.is_set() and time.monotonic() < self.sending_ends_at:
-            begun, mine = time.monotonic(), []
+            begun = time.monotonic()
+            mine: list[tuple[int, str, str | None]] = []
             actor.begin()
             for _ in range(dice.randint(1, 5)):
                 channel = dice.choice(list(CHANNELS))

@@ -29,7 +29,7 @@ def proof(actor: Actor) -> tuple[int, set[int]]:
 
 
 def xid(actor: Actor) -> int:
-    return actor.one("select pg_current_xact_id()::text::bigint")  # type: ignore[no-any-return]
+    return actor.one("select pg_current_xact_id()::text::bigint")
 
 
 @pytest.mark.parametrize("end", ["commit", "rollback"])

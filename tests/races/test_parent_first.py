@@ -91,7 +91,7 @@ def test_a_call_that_waits_for_the_table_of_bodies_holds_none_of_its_months(
         stranger.run("lock table only menzil.message in access exclusive mode")
         actor.begin()
         called = stage.start(actor.conn.execute, text, named)
-        poll(lambda it=called: it.done() or stage.watcher.run(LOCKS, actor.pid)[0][1], "the call waits, or it ends")
+        poll(lambda it=called: it.done() or stage.watcher.run(LOCKS, actor.pid)[0][1], "the call waits, or it ends")  # type: ignore[misc]
         ((_, waits, month),) = stage.watcher.run(LOCKS, actor.pid)
         stranger.rollback()
         called.result()

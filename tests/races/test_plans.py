@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
 from psycopg.types.json import Jsonb
@@ -11,11 +13,11 @@ from tests.races.actor import Actor, Lease
 from tests.races.stage import Stage, poll
 
 
-def create(actor: Actor, kind: str, rate: float | None = None, key: str | None = None, **where: object) -> int:
+def create(actor: Actor, kind: str, rate: float | None = None, key: str | None = None, **where: Any) -> int:
     return actor.one("select menzil.plan_create(%s, %s, %s::float8, null, %s)", kind, Jsonb(where), rate, key)
 
 
-def begin(actor: Actor, kind: str, rate: float | None = None, **where: object) -> int:
+def begin(actor: Actor, kind: str, rate: float | None = None, **where: Any) -> int:
     number = create(actor, kind, rate, **where)
     actor.run("select menzil.plan_run(%s)", number)
     return number
@@ -46,7 +48,7 @@ def test_rival_steppers_make_each_message_once(stage: Stage):
     dead = kill(stage.watcher, 600)
     number = begin(stage.watcher, "redrive", channel="a")
     actors = [stage.hire() for _ in range(4)]
-    running = [stage.start(finish, actor, number, 7 + n) for n, actor in enumerate(actors)]
+    running: list[Future[Any]] = [stage.start(finish, actor, number, 7 + n) for n, actor in enumerate(actors)]
     assert sum(future.result() for future in running) == 600
     rows = stage.watcher.run("select redrive_of from menzil.queue order by redrive_of")
     assert [row[0] for row in rows] == dead
@@ -167,7 +169,8 @@ def test_plans_and_redrives_by_hand_bring_each_letter_back_once(stage: Stage):
     dead = kill(stage.watcher, 400)
     numbers = [begin(stage.watcher, "redrive", channel="a") for _ in range(2)]
     actors = [stage.hire() for _ in range(3)]
-    running = [stage.start(finish, actor, number, 9) for actor, number in zip(actors, numbers, strict=False)]
+    running: list[Future[Any]] = []
+    running += [stage.start(finish, actor, number, 9) for actor, number in zip(actors, numbers, strict=False)]
     running.append(
         stage.start(lambda: [actors[2].one("select menzil.redrive_endpoint('a', null, 5)") for _ in range(20)])
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.races.actor import Actor
@@ -14,7 +12,7 @@ BATCH = """select menzil.publish_batch(array['{"event_type": "placed", "payload"
 
 
 @pytest.fixture
-def events(stage: Stage) -> Iterator[Stage]:
+def events(stage: Stage) -> Stage:
     """Channels a and b, event types placed and paid; a is subscribed to both."""
     for event_type in ("placed", "paid"):
         stage.watcher.run(f"select menzil.create_event_type('{event_type}')")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
+from typing import Any
 
 import psycopg
 import pytest
@@ -131,7 +133,7 @@ def test_cancel_and_redrive_of_a_dead_letter_that_blocks_do_not_both_free_its_ke
     one.begin()
     if first == "redrive":
         new = redrive(one, number)
-        other = stage.start(two.cancel, dead)
+        other: Future[Any] = stage.start(two.cancel, dead)
     else:
         assert one.cancel(dead) is True
         other = stage.start(redrive, two, number)

@@ -5,6 +5,8 @@ A cancel waits for visits of the message's lane that began before it, a purge fo
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 import pytest
 
@@ -272,7 +274,7 @@ def test_cancel_gets_a_waiting_message_that_a_dequeue_only_moved(stage: Stage, k
     """The dequeue takes one message and merely sorts the other: it is waiting before and after, never in flight."""
     consumer, operator = stage.hire(), stage.hire(patient=True)
     stage.watcher.send("a", priority=9)
-    options: dict[str, object] = {"keyed": {"ordering_key": "k"}}.get(kind, {})
+    options: dict[str, Any] = {"keyed": {"ordering_key": "k"}}.get(kind, {})
     sent = stage.watcher.send("a", **options)
     if kind == "scheduled":
         stage.watcher.run("select menzil.message_cancel(%s)", sent)

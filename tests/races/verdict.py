@@ -129,11 +129,11 @@ def _keys(history: History) -> list[str]:
         # Whoever is scheduled joins its key when it is due, not when it was sent.
         if key and number in row_of and row_of[number].scheduled_at is None:
             group[channel, key].append((begun, committed, row_of[number]))
-    for key, rows in group.items():
+    for place, rows in group.items():
         for _, committed, first in rows:
             for begun, _, second in rows:
                 if committed < begun and second.first_leased_at and second.first_leased_at < first.ended_at:
-                    wrong.append(f"key {key}: {second.id} was leased before {first.id} ended")
+                    wrong.append(f"key {place}: {second.id} was leased before {first.id} ended")
     return wrong
 
 

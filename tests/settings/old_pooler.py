@@ -55,7 +55,7 @@ class Pooler:
 
     async def _open(self) -> None:
         for _ in range(self._size):
-            conn = await asyncio.to_thread(psycopg.connect, self._dsn, autocommit=True, client_encoding="utf8")
+            conn = await asyncio.to_thread(psycopg.connect, self._dsn, autocommit=True, client_encoding="utf8")  # type: ignore[arg-type, var-annotated]
             names = ("server_version", "client_encoding", "server_encoding", "standard_conforming_strings")
             self._parameters = {name: conn.info.parameter_status(name) or "" for name in names}
             own = socket.socket(fileno=conn.fileno())

@@ -280,7 +280,7 @@ def test_what_a_message_said_can_be_erased_once_it_ended(queue: Queue) -> None:
     assert queue.archived(third).response == {"body": "kept"}
     assert queue.archived(third).payload == {"card": secret}
     assert queue.all(f"select {facts} from menzil.archive order by id") == before
-    told = queue.all("select entity_id from menzil.event_log where event_type = 'message.erased' order by id")
-    assert [row.entity_id for row in told] == [str(first), str(second)]
+    erased = queue.all("select entity_id from menzil.event_log where event_type = 'message.erased' order by id")
+    assert [row.entity_id for row in erased] == [str(first), str(second)]
     with pytest.raises(psycopg.errors.UndefinedObject):
         queue.call("message_erase", 999_999)

@@ -34,7 +34,7 @@ def test_rows_become_messages_that_can_be_leased_in_order(queue: Queue) -> None:
 
 
 def test_everything_a_message_can_carry_arrives(queue: Queue) -> None:
-    options = {
+    options: dict[str, Any] = {
         "priority": 7, "ordering_key": "k", "idempotency_key": "i", "correlation_id": CORRELATION,
         "scheduled_at": "2001-01-01Z", "expires_at": "2099-01-01Z", "headers": '{"X-A": "1"}', "metadata": '{"m": 1}',
         "replay_of": 12,
@@ -179,7 +179,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("state", "said", "bad"), BAD)
-def test_one_bad_row_refuses_the_whole_send_and_is_named(queue: Queue, state: str, said: str, bad: dict) -> None:
+def test_one_bad_row_refuses_the_whole_send_and_is_named(queue: Queue, state: str, said: str, bad: Any) -> None:
     queue.call("create_endpoint", "off", "http", {"url": "https://example.com/"})
     queue.call("disable_endpoint", "off")
     queue.call("channel_set", "closed")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 import pytest
 
@@ -9,7 +11,7 @@ from tests.sql.clock import pass_time, until
 from tests.sql.queue import Queue, ids
 
 
-def channel(queue: Queue, name: str = "work") -> object:
+def channel(queue: Queue, name: str = "work") -> Any:
     (row,) = queue.all("select * from menzil.channels where name = %s", name)
     return row
 

@@ -59,7 +59,7 @@ def test_good_configs_are_valid(conn: psycopg.Connection) -> None:
         {"headers": {"X-Tenant": "a"}, "overridable_headers": ["x-tenant"]},
         {"overridable_headers": []},
     ]:
-        validate(conn, {"url": URL, **keys})
+        validate(conn, {"url": URL, **keys})  # type: ignore[dict-item]
 
 
 def test_unknown_keys_are_refused_at_every_level(conn: psycopg.Connection) -> None:
@@ -74,7 +74,7 @@ def test_unknown_keys_are_refused_at_every_level(conn: psycopg.Connection) -> No
         ({"tls": {"insecure": True}}, "'tls.insecure'"),
         ({"proxy": {"url": URL, "user": "x"}}, "'proxy.user'"),
     ]:
-        refused(conn, {"url": URL, **keys}, path)
+        refused(conn, {"url": URL, **keys}, path)  # type: ignore[dict-item]
     with pytest.raises(psycopg.errors.InvalidParameterValue) as refusal:
         validate(conn, {"url": URL, "timeout_second": 5})
     assert "Did you mean timeout_seconds?" in refusal.value.diag.message_hint
@@ -98,7 +98,7 @@ def test_a_spelling_of_ulak_or_a_typing_error_is_told_the_right_one(conn: psycop
         ({"overridable_headers": ["X-Tenant"]}, "Every other header of a message is sent anyway."),
     ]:
         with pytest.raises(psycopg.errors.InvalidParameterValue) as refusal:
-            validate(conn, {"url": URL, **keys})
+            validate(conn, {"url": URL, **keys})  # type: ignore[dict-item]
         assert hint in (refusal.value.diag.message_hint or ""), keys
 
 
@@ -164,7 +164,7 @@ def test_wrong_values_are_refused_with_their_path(conn: psycopg.Connection) -> N
             ({"proxy": {"url": "http://u:p@proxy"}}, "proxy.url"),
             ({"proxy": {"url": "http://proxy", "password": "p"}}, "proxy.username"),
         ]:
-            refused(conn, {"url": URL, **keys}, path)
+            refused(conn, {"url": URL, **keys}, path)  # type: ignore[dict-item]
 
 
 def test_a_config_is_an_object_with_a_url(conn: psycopg.Connection) -> None:
@@ -244,7 +244,7 @@ def test_a_refusal_never_repeats_a_secret(conn: psycopg.Connection) -> None:
         {"method": "hunter2"},
     ]:
         with pytest.raises(psycopg.errors.InvalidParameterValue) as refusal:
-            validate(conn, {"url": URL, **keys})
+            validate(conn, {"url": URL, **keys})  # type: ignore[dict-item]
         diag = refusal.value.diag
         assert "hunter2" not in f"{diag.message_primary} {diag.message_detail} {diag.message_hint} {diag.context}"
 

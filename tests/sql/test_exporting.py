@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import psycopg
 import pytest
 
@@ -50,7 +52,7 @@ def ended(queue: Queue, back: int) -> int:
     return sent
 
 
-def fingerprint(queue: Queue, back: int) -> tuple[int, object, int]:
+def fingerprint(queue: Queue, back: int) -> tuple[int, Decimal, int]:
     at = queue.one("select now() - %s * interval '1 month'", back)
     (row,) = queue.rows("archive_fingerprint", at)
     return row.row_count, row.hash_sum, row.hash_xor

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 
 @pytest.mark.parametrize(("asked", "enabled"), [(True, False), (False, True)])
 def test_endpoint_that_is_gone_is_disabled_when_its_config_asks_for_it(db: str, asked: bool, enabled: bool) -> None:
     with psycopg.connect(db, autocommit=True) as conn:
-        config = psycopg.types.json.Jsonb({"url": "https://example.com/hook", "auto_disable_on_gone": asked})
+        config = Jsonb({"url": "https://example.com/hook", "auto_disable_on_gone": asked})
         conn.execute("select menzil.create_endpoint('hook', 'http', %s)", [config])
         conn.execute("select menzil.send('hook', '{}')")
         message = conn.execute("select id, num_attempts from menzil.message_dequeue(30000)").fetchone()

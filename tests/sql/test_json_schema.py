@@ -93,7 +93,7 @@ def combined(schemas: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
     )
 
 
-LEAVES = st.one_of(st.booleans(), st.just({}), combined(st.booleans()))
+LEAVES: st.SearchStrategy[Any] = st.one_of(st.booleans(), st.just({}), combined(st.booleans()))
 SCHEMAS = st.recursive(LEAVES, combined, max_leaves=6)
 # A reference deeper into the payload, and one to a part of its own, on the way of everything else.
 DOCUMENTS = st.builds(

@@ -236,10 +236,10 @@ def test_a_key_that_drained_starts_anew(queue: Queue) -> None:
 
 
 def test_a_long_key_is_drained_in_order_among_others(queue: Queue) -> None:
-    sent = {key: [] for key in "abcde"}
+    sent: dict[str, list[int]] = {key: [] for key in "abcde"}
     for n in range(100):
         sent["abcde"[n * n % 5]].append(queue.send(ordering_key="abcde"[n * n % 5]))
-    served = {key: [] for key in "abcde"}
+    served: dict[str, list[int]] = {key: [] for key in "abcde"}
     while taken := queue.dequeue(3):
         for message in taken:
             served[message.ordering_key].append(message.id)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.sql.clock import pass_time
@@ -9,7 +11,7 @@ from tests.sql.queue import Queue
 
 
 @pytest.fixture
-def hostile(queue: Queue) -> Queue:
+def hostile(queue: Queue) -> Iterator[Queue]:
     """A table of ends that takes every message but the bad ones, as an administrator's own trigger might."""
     queue.conn.execute("""
         create function pg_temp.refuse() returns trigger language plpgsql as

@@ -41,7 +41,7 @@ def younger() -> Iterator[Embedded]:
 
 def dump(dsn: str, file: Path, held: float) -> Dump:
     """Take a dump; a held snapshot is old when the dump begins to read, and registers are newer than tables."""
-    command = [BIN / "pg_dump", "-Fc", "-Z0", "-f", file, "-d", dsn]
+    command: list[str | Path] = [BIN / "pg_dump", "-Fc", "-Z0", "-f", file, "-d", dsn]
     with psycopg.connect(dsn) as holder:
         if held:
             holder.execute("set transaction isolation level repeatable read")

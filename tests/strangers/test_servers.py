@@ -40,7 +40,7 @@ def old() -> Iterator[Pair]:
 def test_a_dump_restored_into_another_cluster_is_a_copy(old: Pair, server: Embedded, tmp_path: Path) -> None:
     dsn = make_conninfo(server.dsn, dbname="postgres")
     subprocess.run([BIN / "pg_dump", "-x", "-O", "-n", "menzil", "-f", tmp_path / "dump", "-d", old.dsn], check=True)
-    restore = [BIN / "psql", "-q", "-v", "ON_ERROR_STOP=1", "-f", tmp_path / "dump", "-d", dsn]
+    restore: list[str | Path] = [BIN / "psql", "-q", "-v", "ON_ERROR_STOP=1", "-f", tmp_path / "dump", "-d", dsn]
     with psycopg.connect(dsn, autocommit=True) as conn:
         try:
             subprocess.run(restore, check=True, stdout=subprocess.DEVNULL)

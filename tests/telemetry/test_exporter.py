@@ -99,9 +99,9 @@ def test_nothing_is_said_that_is_not_in_the_table(db: str, mq: menzil.Menzil) ->
         said.setdefault(name, set()).update(label for label, _ in labels)
     table = {f"{one.name}{suffixes.get(one.kind, '')}": one for one in QUEUE}
     assert said.keys() <= table.keys()
-    for name, labels in said.items():
+    for name, labelled in said.items():
         more = {"le"} if table[name].kind == "histogram" else set()
-        assert labels == set(table[name].labels) | more, name
+        assert labelled == set(table[name].labels) | more, name
     quiet = {"menzil_channel_concurrency_used_ratio", "menzil_channel_rate_used_ratio"}  # nothing here has a limit
     assert table.keys() - said.keys() == quiet
 

@@ -193,11 +193,12 @@ def test_a_refused_send_is_an_error_without_its_text(mq: menzil.Menzil, sdk: Sdk
 
 
 def test_what_is_no_message_is_refused_as_without_tracing(mq: menzil.Menzil, sdk: Sdk) -> None:
+    wrong: Any
     for wrong in ([1], [{"payload": {}}], [{"channel": "billing"}], [{"channel": "billing", "payload": {}, "x": 1}]):
         with pytest.raises(menzil.MenzilError) as traced:
-            mq.send_many(wrong)  # type: ignore[arg-type]
+            mq.send_many(wrong)
         with menzil.Menzil(mq.dsn, tracing=False) as plain, pytest.raises(menzil.MenzilError) as refused:
-            plain.send_many(wrong)  # type: ignore[arg-type]
+            plain.send_many(wrong)
         assert str(traced.value) == str(refused.value)
 
 

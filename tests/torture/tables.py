@@ -185,9 +185,9 @@ def read(dsn: str) -> Tables:
             # A fold that fails leaves lines behind, which are counted.
             with suppress(psycopg.errors.IntegrityError):
                 conn.execute("select menzil._fold(clock_timestamp(), true, 2000)")
-            if not conn.execute(_UNFOLDED).fetchone()[0]:  # type: ignore[index]
+            if not conn.execute(_UNFOLDED).fetchone()[0]:
                 break
-        while conn.execute("select menzil._pulse(100000)").fetchone()[0] >= 1000:  # type: ignore[index]
+        while conn.execute("select menzil._pulse(100000)").fetchone()[0] >= 1000:
             pass
         conn.execute("begin isolation level repeatable read read only")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from hashlib import md5
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,7 +28,7 @@ def table(ids: list[int]) -> pa.Table:
     return pa.table([ids, times, [f"channel {number % 3}" for number in ids]], schema=SHAPE)
 
 
-def divided(place: Path, blocks: list[list[int]]) -> list:
+def divided(place: Path, blocks: list[list[int]]) -> list[Any]:
     divider = Divider(LocalFileSystem(), str(place), SHAPE, ("id",))
     done = [each for ids in blocks for each in divider.take(table(ids), table(ids)["channel"])]
     return [*done, *divider.end()]

@@ -15,6 +15,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from bench import measured
+from menzil.install.script import script
+from menzil.install.tree import load
 from menzil.model.errors import BY_SQLSTATE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -117,10 +119,16 @@ def test_the_wheel_carries_the_engine(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
     (wheel,) = tmp_path.glob("*.whl")
-    carried = set(zipfile.ZipFile(wheel).namelist())
-    wanted = {file.relative_to(ROOT / "src").as_posix() for file in (ROOT / "src").rglob("*.sql")}
-    assert wanted
-    assert wanted | {"menzil/py.typed"} <= carried
+    with zipfile.ZipFile(wheel) as file:
+        carried = set(file.namelist())
+        file.extractall(tmp_path / "installed")
+    own = {file.relative_to(ROOT / "src").as_posix() for file in (ROOT / "src" / "menzil").glob("*/sql/*.sql")}
+    assert own | {"menzil/py.typed", "menzil/sql/roles.sql"} <= carried
+    # The wheel joins the files of a folder. Equal paths, texts and order give an equal schema.
+    sql = tmp_path / "installed" / "menzil" / "sql"
+    assert not (sql / "functions").exists()
+    assert load(sql) == load(ROOT / "src" / "menzil" / "sql")
+    assert script("install", root=sql) == script("install", root=ROOT / "src" / "menzil" / "sql")
     assert [
         name for name in carried if not name.startswith(("menzil/", "menzil-", "pyspark_menzil/", "pytest_menzil/"))
     ] == []
@@ -131,10 +139,11 @@ def spoken(file: Path) -> str:
     if file.suffix == ".sql":
         return re.sub("--.*", "", file.read_text())
     tree = ast.parse(file.read_text())
-    first = (node.body[0] for node in ast.walk(tree) if getattr(node, "body", None) and isinstance(node.body, list))
+    bodies = (getattr(node, "body", None) for node in ast.walk(tree))
+    first = (body[0] for body in bodies if body and isinstance(body, list))
     docstrings = {id(node.value) for node in first if isinstance(node, ast.Expr)}
-    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return "\n".join(node.value for node in texts if id(node) not in docstrings)
+    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings)
+    return "\n".join(node.value for node in texts if isinstance(node.value, str))
 
 
 def test_no_hint_sends_a_user_to_a_page_that_a_wheel_does_not_carry() -> None:

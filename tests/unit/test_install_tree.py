@@ -28,6 +28,31 @@ def test_code_comes_sorted_functions_before_views(tmp_path):
     assert tree.version == 0
 
 
+def test_one_file_in_place_of_a_folder_gives_the_same_tree(tmp_path):
+    folders = write(
+        tmp_path / "folders", functions__a__z_sql="select 1;\n", functions__b_sql="--\n", views__a_sql="--\n"
+    )
+    whole = "-- menzil file: functions/a/z.sql\nselect 1;\n-- menzil file: functions/b.sql\n--\n"
+    files = write(tmp_path / "files", functions_sql=whole, views_sql="-- menzil file: views/a.sql\n--\n")
+    assert load(files) == load(folders)
+    assert load(files).code_checksum == load(folders).code_checksum
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"functions_sql": ""},
+        {"functions_sql": "select 1;\n"},
+        {"functions_sql": "select 1;\n-- menzil file: functions/a.sql\n"},
+        {"functions_sql": "-- menzil file: functions/a.sql\n--\n", "functions__a_sql": "--\n"},
+    ],
+    ids=["empty", "without a name", "text before the first name", "beside its folder"],
+)
+def test_a_joined_file_that_cannot_be_trusted_is_refused(tmp_path, files):
+    with pytest.raises(InstallError):
+        load(write(tmp_path, **files))
+
+
 def test_line_ends_do_not_change_a_checksum(tmp_path):
     unix = load(write(tmp_path / "unix", migrations__0001_a_sql="select 1;\nselect 2;\n", functions__a_sql="--\n"))
     windows = load(

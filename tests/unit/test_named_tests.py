@@ -36,5 +36,5 @@ def test_every_race_of_the_record_has_its_test() -> None:
     rows = [line.split("|")[-2].strip() for line in table.splitlines() if line.startswith("| ")]
     assert len(rows) >= 12
     for row in rows:
-        name, function = re.fullmatch(r"`(test_\w+\.py)::(test_\w+)`", row).groups()  # type: ignore[union-attr]
+        name, function = re.fullmatch(r"`(test_\w+\.py)::(test_\w+)`", row).groups()
         assert function in functions(ROOT / "tests" / "races" / name), row

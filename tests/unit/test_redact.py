@@ -235,7 +235,7 @@ def test_no_text_takes_longer_than_its_length(part: str) -> None:
 
 
 KEYS = st.sampled_from(["password", "my_token", "user", "card", "number", "a", "b", "Authorization", "x y"])
-FINITE = {"allow_nan": False, "allow_infinity": False}
+FINITE: dict[str, Any] = {"allow_nan": False, "allow_infinity": False}
 NUMBERS = st.one_of(st.integers(), st.decimals(**FINITE), st.floats(**FINITE))
 PLAIN = st.one_of(st.none(), st.booleans(), st.integers(), st.text(alphabet="abc é\"\\'\u2028", max_size=8))
 DOCUMENTS = st.recursive(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, assert_type
 from uuid import UUID
 
 import menzil
-import menzil.testing.aio
 from menzil import testing
+from menzil.testing import aio
 
 if TYPE_CHECKING:
     import psycopg
@@ -78,8 +78,8 @@ def types_of_testing(app: menzil.Worker, conn: psycopg.Connection[Any]) -> None:
 
 
 async def async_types_of_testing(app: menzil.Worker, conn: psycopg.AsyncConnection[Any]) -> None:
-    assert_type(await testing.aio.assert_sent("billing", within=timedelta(seconds=1), conn=conn), testing.Sent)
-    assert_type((await testing.aio.drain(app)).completed, int)
+    assert_type(await aio.assert_sent("billing", within=timedelta(seconds=1), conn=conn), testing.Sent)
+    assert_type((await aio.drain(app)).completed, int)
 
 
 def test_the_types_of_the_api_are_what_this_file_says() -> None:

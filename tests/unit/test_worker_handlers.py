@@ -91,7 +91,7 @@ def test_a_handler_without_parentheses_is_refused_with_a_sentence(function: Any)
     with pytest.raises(menzil.UsageError, match="needs the names"):
         app.handler()
     with pytest.raises(menzil.UsageError, match="needs the names"):
-        app.handler(["emails"])  # type: ignore[arg-type]
+        app.handler(["emails"])  # type: ignore[call-overload]
 
 
 MAKER, ASYNC_MAKER = orm.sessionmaker(), async_sessionmaker()

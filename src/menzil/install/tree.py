@@ -1,5 +1,7 @@
 """The SQL this package carries, read from disk: migrations in order, then the code that is re-applied whole.
 
+The repository has a folder with a file per function. The wheel has one file in place of the folder, because hundreds of
+small files make it larger; a line in front of each part names its file. Both give the same tree.
 Checksums are taken over the text with Unix line ends, so a checkout on another system has the same ones.
 """
 
@@ -15,6 +17,8 @@ from menzil.install.errors import InstallError
 
 PACKAGE_SQL = Path(__file__).resolve().parent.parent / "sql"
 _MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
+#: The line that tools/wheel_sql.py writes in front of each file of a folder.
+_PART = re.compile(r"^-- menzil file: (.+)\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -71,11 +75,11 @@ def load(root: Path | None = None) -> Tree:
     root = PACKAGE_SQL if root is None else root
     if not root.is_dir():
         raise InstallError(f"There is no SQL at {root}.", hint="reinstall menzil: its .sql files are missing")
-    code = [path for room in ("functions", "views") for path in sorted((root / room).rglob("*.sql"))]
+    code = [source for folder in ("functions", "views") for source in _folder(root, folder)]
     roles = root / "roles.sql"
     return Tree(
         migrations=_migrations(root),
-        code=tuple(_read(root, path) for path in code),
+        code=tuple(code),
         roles=_read(root, roles) if roles.exists() else None,
     )
 
@@ -102,6 +106,20 @@ def _migrations(root: Path) -> tuple[Migration, ...]:
     return tuple(
         Migration(version, name, _read(root, path)) for version, (name, path) in enumerate(_numbered(root), start=1)
     )
+
+
+def _folder(root: Path, folder: str) -> list[Source]:
+    """The files of a folder, or the parts of the file that a wheel has in its place."""
+    files, whole = sorted((root / folder).rglob("*.sql")), root / f"{folder}.sql"
+    if not whole.exists():
+        return [_read(root, path) for path in files]
+    if files:  # remains of another release: either could be the older one
+        raise InstallError(f"There is both {whole} and {whole.with_suffix('')}.", hint="remove menzil, install it anew")
+    # The text before the first mark, then a name and its text, alternately.
+    begin, *parts = _PART.split(whole.read_text(encoding="utf-8"))
+    if begin or not parts:
+        raise InstallError(f"{whole} does not begin with the name of a file.", hint="reinstall menzil")
+    return [Source(name, text) for name, text in zip(parts[::2], parts[1::2], strict=True)]
 
 
 def _read(root: Path, path: Path) -> Source:

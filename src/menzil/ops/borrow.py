@@ -22,11 +22,30 @@ from menzil.ops.run import run, run_async
 T = TypeVar("T")
 
 
-class HasConnection(Protocol):
-    """A SQLAlchemy Session or Connection, sync or async, or Django's connection."""
+# Psycopg's connections have `connection` too. The second method lets a type checker tell them from these, and so refuse
+# a sync connection in an async client.
+class SqlAlchemySession(Protocol):
+    """A Session of SQLAlchemy, sync or async, or scoped."""
 
     @property
     def connection(self) -> Any: ...
+    def get_bind(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+class SqlAlchemyConnection(Protocol):
+    """A Connection of SQLAlchemy, sync or async."""
+
+    @property
+    def connection(self) -> Any: ...
+    def in_transaction(self) -> bool: ...
+
+
+class DjangoConnection(Protocol):
+    """Django's connection."""
+
+    @property
+    def connection(self) -> Any: ...
+    def ensure_connection(self) -> None: ...
 
 
 class Psycopg2Connection(Protocol):
@@ -43,8 +62,9 @@ class AsyncpgConnection(Protocol):
     def fetch(self, query: str, *args: Any) -> Awaitable[Any]: ...
 
 
-Borrowed = psycopg.Connection[Any] | HasConnection | Psycopg2Connection
-AsyncBorrowed = psycopg.AsyncConnection[Any] | HasConnection | AsyncpgConnection
+SqlAlchemy = SqlAlchemySession | SqlAlchemyConnection
+Borrowed = psycopg.Connection[Any] | SqlAlchemy | DjangoConnection | Psycopg2Connection
+AsyncBorrowed = psycopg.AsyncConnection[Any] | SqlAlchemy | AsyncpgConnection
 
 
 class _Shape(Enum):

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any, Protocol, overload
+from typing import Any, overload
 
 import psycopg
 
 from menzil.model.options import Leased
 from menzil.ops import working
-from menzil.ops.borrow import AsyncpgConnection, Psycopg2Connection, is_async, run_on, run_on_async
-
-
-# HasConnection would fit psycopg's connections as well, and a checker that cannot choose answers Any.
-class _SqlAlchemy(Protocol):
-    def in_transaction(self) -> bool: ...
-
-
-class _Session(Protocol):
-    def get_bind(self, *args: Any, **kwargs: Any) -> Any: ...
-
-
-class _Django(Protocol):
-    def ensure_connection(self) -> Any: ...
+from menzil.ops.borrow import (
+    AsyncpgConnection,
+    DjangoConnection,
+    Psycopg2Connection,
+    SqlAlchemy,
+    is_async,
+    run_on,
+    run_on_async,
+)
 
 
 @overload
@@ -32,7 +27,7 @@ def inbox(
     conn: psycopg.AsyncConnection[Any] | AsyncpgConnection, message: Leased | str, *, consumer: str
 ) -> Awaitable[bool]: ...
 @overload
-def inbox(conn: _SqlAlchemy | _Session | _Django, message: Leased | str, *, consumer: str) -> Any: ...
+def inbox(conn: SqlAlchemy | DjangoConnection, message: Leased | str, *, consumer: str) -> Any: ...
 
 
 def inbox(conn: Any, message: Leased | str, *, consumer: str) -> bool | Awaitable[bool]:

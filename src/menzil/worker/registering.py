@@ -17,6 +17,9 @@ from menzil.worker.shapes import (
     F_conn,
     F_plain,
     Given,
+    H_around,
+    H_edge,
+    H_error,
     SessionMaker,
 )
 
@@ -127,24 +130,24 @@ class Registering:
 
         return add
 
-    def on_start(self, hook: H) -> H:
+    def on_start(self, hook: H_edge) -> H_edge:
         """Call the decorated function when the worker starts, before it leases; an exception ends the worker."""
         check(hook)
         self._hooks.on_start.append(hook)
         return hook
 
-    def on_stop(self, hook: H) -> H:
+    def on_stop(self, hook: H_edge) -> H_edge:
         """Call the decorated function when the worker stops, after the last delivery."""
         check(hook)
         self._hooks.on_stop.append(hook)
         return hook
 
-    def around(self, hook: H) -> H:
+    def around(self, hook: H_around) -> H_around:
         """Run the decorated generator around every handler: what stands before its yield, the handler, and the rest."""
         self._hooks.around.append(read_around(hook))
         return hook
 
-    def on_error(self, hook: H) -> H:
+    def on_error(self, hook: H_error) -> H_error:
         """Call the decorated function with the message and the exception whenever a handler raises one."""
         check(hook, "message", "error")
         self._hooks.on_error.append(hook)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -40,3 +40,14 @@ class AsyncSessionMaker(Protocol[S_co]):
 F_plain = TypeVar("F_plain", bound=Plain)
 F_conn = TypeVar("F_conn", bound=WithConnection)
 F_blocking = TypeVar("F_blocking", bound=Blocking)
+
+#: Hooks: how many arguments they get, and that those around a handler yield.
+H_edge = TypeVar("H_edge", bound=Callable[[], object])
+H_around = TypeVar(
+    "H_around",
+    bound=Callable[
+        [Any],
+        Iterator[Any] | AsyncIterator[Any] | AbstractContextManager[Any, Any] | AbstractAsyncContextManager[Any, Any],
+    ],
+)
+H_error = TypeVar("H_error", bound=Callable[[Any, Any], object])

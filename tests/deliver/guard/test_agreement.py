@@ -89,7 +89,8 @@ def test_the_guard_understands_the_settings_as_the_database_shows_them(conn: psy
         ("http_allowed_networks", " 169.254.7,::ffff:0:0/96 fe80::7"),
     ]:
         conn.execute("select menzil.set_setting(%s, %s)", [name, value])
-    shown = dict(conn.execute("select name, value from menzil.settings where name like 'http%'").fetchall())
+    rows = conn.execute("select name, value from menzil.settings where name like 'http%'").fetchall()
+    shown: dict[str, str] = dict(rows)
     for name in ("http_allow_internal_urls", "http_allowed_networks"):
         conn.execute("select menzil.set_setting(%s, default_value) from menzil.settings where name = %s", [name, name])
     guard = Guard.from_settings(shown)

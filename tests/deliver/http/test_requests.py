@@ -41,7 +41,7 @@ async def test_a_message_arrives_as_a_post_with_its_id_and_attempt() -> None:
 @in_loop
 async def test_json_goes_out_byte_for_byte_as_the_database_gave_it() -> None:
     text = '{"a": 1.10, "b": "\u00fc", "deep": [[1e400]]}'.encode()
-    row = (7, "billing", None, b"\x01" + text, None, 1, None, None, None, None, 0, 0, bytes(8), None, None, None)
+    row = (7, "billing", None, b"\x01" + text, None, 1, None, None, None, None, 0, 0, bytes(8), None, None, None, None)
     async with polite() as receiver:
         completed(await deliver(receiver.url, Message.from_row(row, json.loads)))
         assert receiver.last.body == text
@@ -56,7 +56,7 @@ async def test_the_id_stays_over_retries_and_differs_between_databases() -> None
     assert first.wire_id == again.wire_id != elsewhere.wire_id
     assert re.fullmatch(r"msg_1_[0-9a-f]+", first.wire_id)
     raw = (833_000_000_123_456).to_bytes(8, "big")
-    row = (9, "c", None, b"\x01{}", None, 1, None, None, None, None, 0, 0, raw, None, None, None)
+    row = (9, "c", None, b"\x01{}", None, 1, None, None, None, None, 0, 0, raw, None, None, None, None)
     wrapped = Message.from_row(row, json.loads)
     assert wrapped.wire_id == Message(9, "c", {}, created_at=wrapped.created_at).wire_id
 
@@ -200,6 +200,6 @@ async def test_a_host_without_an_address_is_tried_again_and_a_bad_url_is_not() -
 @in_loop
 async def test_metadata_that_cannot_be_read_ends_the_message_and_nothing_else() -> None:
     deep = b"\x01" + b'{"a":' * 100_000 + b"1" + b"}" * 100_000
-    row = (7, "billing", None, b"\x01{}", None, 1, None, None, deep, None, 0, 0, bytes(8), None, None, None)
+    row = (7, "billing", None, b"\x01{}", None, 1, None, None, deep, None, 0, 0, bytes(8), None, None, None, None)
     async with polite() as receiver:
         assert failed(await deliver(receiver.url, Message.from_row(row, json.loads))).retry is False

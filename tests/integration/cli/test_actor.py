@@ -132,7 +132,7 @@ def test_a_role_that_may_not_write_runs_down_works_all_the_same(user: User, caps
 
 
 def test_a_lake_without_a_database_is_not_written_down(user: User, capsys: pytest.CaptureFixture[str]) -> None:
-    with recorded(Workshop("", None, None, False), "audit", "/lake"):  # type: ignore[arg-type]
+    with recorded(Workshop("", None, None, False), "audit", "/lake"):
         pass
     assert told(user) == []
     assert capsys.readouterr().err == ""

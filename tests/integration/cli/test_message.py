@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 import pytest
 
@@ -84,7 +86,8 @@ def test_a_filter_looks_only_so_far_and_says_where_to_go_on(user: User, monkeypa
     rare = int(user.gets("send", "rare", "1"))
     user.gets("send", "work", "--batch", stdin="1\n" * 10)
     monkeypatch.setattr("menzil.cli.message.SCAN", 4)
-    pages, before = [], []
+    pages: list[Any] = []
+    before: list[str] = []
     while not pages or pages[-1]["next_before"]:
         pages.append(user.reads("message", "list", "--channel", "rare", *before))
         before = ["--before", str(pages[-1]["next_before"])]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from menzil import Menzil
-from menzil.watch import listing
+from menzil.ops.searching import WINDOW
 from tests.integration.cli.user import User
 
 
@@ -120,5 +120,5 @@ def test_a_page_that_found_nothing_yet_says_where_to_go_on(user: User, monkeypat
     user.gets("send", "rare", "1")
     user.gets("send", "work", "--batch", stdin="1\n" * 10)
     monkeypatch.setattr("menzil.cli.message.SCAN", 4)
-    assert listing.WINDOW == 20_000
+    assert WINDOW == 20_000
     assert "go on with --before" in user.types("message", "list", "channel:rare").stderr

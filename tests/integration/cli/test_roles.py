@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -117,7 +118,7 @@ def test_two_who_change_an_endpoint_at_once_lose_nothing(user: User, monkeypatch
     user.gets("endpoint", "create", "hook", "--url", "https://example.com/", "--header", "x-a=1")
     merge, tries = config.merged, []
 
-    def meanwhile(*given: object) -> object:
+    def meanwhile(*given: Any) -> Any:
         # Somebody else is quicker, once, between our look and our change.
         tries.append(given)
         if len(tries) == 1:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import psycopg
 import pytest
+from textual.coordinate import Coordinate
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Static
 
@@ -190,7 +191,7 @@ def test_names_of_strangers_are_text_and_nothing_else(user: User, mq: Menzil) ->
 
     async def script(app: Top, pilot: Pilot[None]) -> None:
         table = app.query_one(DataTable)
-        assert "[red]x[/red][@click=app.quit]y" in str(table.get_cell_at((0, 0)))
+        assert "[red]x[/red][@click=app.quit]y" in str(table.get_cell_at(Coordinate(0, 0)))
         await pilot.press("enter")
         await shown(app, lambda: "channel [red]x[/red][@click=app.quit]y" in head(app))
 

@@ -160,7 +160,7 @@ def _ended(hand: Hand, filled: Filled) -> None:
     )
     hand.complete(*hand.lease("ended", 50))
     hand.send("ended", "deferred, without a word")
-    hand.defer(*hand.lease("ended"), "0")
+    hand.defer(hand.lease("ended")[0], "0")
     hand.complete(*hand.lease("ended"))
     cancelled = hand.send("ended", "cancelled")
     assert hand.one("select menzil.message_cancel(%s)", cancelled)

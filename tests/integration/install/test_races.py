@@ -70,7 +70,7 @@ def test_second_migrator_waits_and_finds_the_work_done(empty, plant, isolation):
         one = pool.submit(migrate, empty, root=root, pace=patient)
         wait_for(lambda: bool(waiting_backends(conn)))
         two = pool.submit(
-            migrate, empty, root=root, pace=patient, progress=lambda line: "waiting" in line and waits.set()
+            migrate, empty, root=root, pace=patient, progress=lambda line: waits.set() if "waiting" in line else None
         )
         assert waits.wait(60)
         assert not two.done()

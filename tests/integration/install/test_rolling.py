@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -84,7 +85,7 @@ class Sender:
 
 @pytest.mark.slow
 def test_workers_are_replaced_one_by_one_while_the_database_is_migrated(crew: Crew, before: Path) -> None:
-    old = {"PYTHONPATH": str(before)}
+    old: dict[str, Any] = {"PYTHONPATH": str(before)}
     sender, veteran = Sender(before, crew.dsn), crew.start(**old)
     until(lambda: len(sender.sent) > 200 and crew.completed("quick") > 100, "the older release is at work")
     report = migrate(crew.dsn)
@@ -94,7 +95,7 @@ def test_workers_are_replaced_one_by_one_while_the_database_is_migrated(crew: Cr
     restarted = crew.start(**old)  # a pod that is moved to another host before its turn to be replaced has come
     newcomer = crew.start()
     for worker in (restarted, newcomer):
-        until(lambda pid=str(worker.pid): any(line[4] == pid for line in crew.traced()), "all three work side by side")
+        until(lambda pid=str(worker.pid): any(line[4] == pid for line in crew.traced()), "all three work side by side")  # type: ignore[misc]
     assert [worker.stop() for worker in (veteran, restarted)] == [0, 0]
     sent = len(sender.sent)
     until(lambda: len(sender.sent) > sent + 50, "the older client goes on")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -15,7 +16,7 @@ from menzil.watch.messages import search
 from tests.integration.watch.conftest import Seat
 
 
-def found(seat: Seat, line: str, **more: int) -> list[int]:
+def found(seat: Seat, line: str, **more: Any) -> list[int]:
     return [row["id"] for row in search(seat, line, **more)["messages"]]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from menzil import Menzil
@@ -10,7 +12,7 @@ from menzil.watch.listing import search
 from tests.integration.watch.conftest import Seat
 
 
-def paged(seat: Seat, line: str, **more: int) -> list[int]:
+def paged(seat: Seat, line: str, **more: Any) -> list[int]:
     """The ids of all pages, in the order in which they are shown."""
     page = search(seat, line, **more)
     shown = [row["id"] for row in page["messages"]]

@@ -20,7 +20,7 @@ class Limit(NamedTuple):
     since: datetime
     max_concurrency: int | None
     interval: timedelta
-    count: int
+    count: int  # type: ignore[assignment]
     rated_since: datetime
 
 

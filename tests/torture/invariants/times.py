@@ -54,5 +54,5 @@ def budget(facts: Facts) -> Iterator[Violation]:
         elif row.status == "failed" and not final and len(failures) <= allowed:
             sentence = f"message {row.id} is dead after {len(failures)} failures, {allowed} retries allowed"
             yield Violation("budget", row.id, sentence)
-        if any(one.attempt < tries[-1].attempt for one in final):
+        if any(one.attempt < tries[-1].attempt for one in final):  # type: ignore[misc]
             yield Violation("budget", row.id, f"message {row.id} was tried again after a permanent error")

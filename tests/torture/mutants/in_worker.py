@@ -55,9 +55,9 @@ def worker_clock() -> None:
     def keep_until(leases: Any, seconds: float = 30) -> Any:
         return beat(leases, max(0.001, seconds + off))
 
-    consuming.dequeue = lease_until
-    consuming.following = settle_and_lease_until
-    consuming.heartbeat_many = keep_until
+    consuming.dequeue = lease_until  # type: ignore[assignment]
+    consuming.following = settle_and_lease_until  # type: ignore[assignment]
+    consuming.heartbeat_many = keep_until  # type: ignore[assignment]
 
 
 def no_polling() -> None:
