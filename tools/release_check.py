@@ -22,8 +22,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Readable Python, 560 files, is 0.86 MB of the wheel: compressed text, headers and lines in RECORD.
-WHEEL_BYTES, DISTRIBUTIONS, IMPORT_MS = 1_200_000, 8, 60.0
+DISTRIBUTIONS, IMPORT_MS = 8, 60.0
+#: What the wheel should be, and what it may be. Of what it is, 0.86 MB are readable Python: text, headers, RECORD.
+WHEEL_BYTES, WHEEL_MOST = 1_000_000, 1_300_000
 #: Seconds that one command may take.
 LONGEST = 1800
 TOUR = re.compile(r"In Python, \[examples/outbox\.py\].*?```python\n(.*?)```\n+```\n(.*?)```", re.DOTALL)
@@ -87,7 +88,9 @@ def look_into(wheel: Path) -> str:
     inside = {name for name in names if ".dist-info/" not in name}
     if inside != wanted:
         raise FailedError(f"The wheel and src differ: {sorted(inside ^ wanted)[:5]}.")
-    return figure(f"{len(inside):,} files", wheel.stat().st_size / 1e6, WHEEL_BYTES / 1e6, "MB")
+    size = wheel.stat().st_size
+    said = figure(f"{len(inside):,} files", size / 1e6, WHEEL_MOST / 1e6, "MB")
+    return said if size <= WHEEL_BYTES else f"{said}; missed: {WHEEL_BYTES / 1e6:g} MB"
 
 
 def install(place: Place, wheel: Path, extra: str = "") -> str:
