@@ -24,17 +24,36 @@ _TRACESTATE = re.compile(r"[\x21-\x7e]([\x20-\x7e]{0,510}[\x21-\x7e])?")
 class Envelope:
     """What goes over the wire with one message."""
 
+    message: Message
     id: str  # the same at every attempt
     type: str  # the event type, or the name of the endpoint
     body: bytes = field(repr=False)
     content_type: str
-    attempt: int
-    sent_at: datetime
-    key: str | None
     correlation_id: str | None
     headers: dict[str, str] = field(repr=False)  # of the endpoint and the message, and the trace; in lower case
     attributes: dict[str, str] | None  # of CloudEvents in binary mode
-    expires_at: datetime | None
+
+    # Read when a protocol asks for them, because not every protocol does.
+
+    @property
+    def key(self) -> str | None:
+        """The ordering key."""
+        return self.message.ordering_key
+
+    @property
+    def attempt(self) -> int:
+        """How often the message was handed out, this time included."""
+        return self.message.attempt
+
+    @property
+    def sent_at(self) -> datetime:
+        """When it was sent, in UTC."""
+        return self.message.created_at.astimezone(UTC)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When nobody wants it any more."""
+        return self.message.expires_at
 
 
 def compose(
@@ -46,14 +65,17 @@ def compose(
     """
     try:
         about: dict[str, Any] = message.metadata or {}
-        given = message.headers or {}
+        given = message.headers
         correlation_id = message.correlation_id
-        headers = {name: value for name, value in checked(given, "message").items() if name not in OURS} | dict(fixed)
+        headers = dict(fixed)
+        if given:
+            own = {name: value for name, value in checked(given, "message").items() if name not in OURS}
+            headers = own | headers
     except (RecursionError, ValueError):
         raise MessageError("The headers or the metadata of the message cannot be read.") from None
     except RefusedError as error:
         raise MessageError(str(error)) from None
-    if "traceparent" not in headers:
+    if (trace or about) and "traceparent" not in headers:
         headers |= trace or _trace(about)
     content = message.content
     kind = headers.pop("content-type", "application/json" if content is None else "application/octet-stream")
@@ -62,17 +84,14 @@ def compose(
         body, kind = events.document(message, kind), STRUCTURED_TYPE
     told = about.get("event_type")
     return Envelope(
-        id=message.wire_id,
-        type=told if isinstance(told, str) and told else message.channel,
-        body=body,
-        content_type=kind,
-        attempt=message.attempt,
-        sent_at=message.created_at.astimezone(UTC),
-        key=message.ordering_key,
-        correlation_id=str(correlation_id) if correlation_id else None,
-        headers=headers,
-        attributes=events.attributes(message) if events is not None and not events.structured else None,
-        expires_at=message.expires_at,
+        message,
+        message.wire_id,
+        told if isinstance(told, str) and told else message.channel,
+        body,
+        kind,
+        str(correlation_id) if correlation_id else None,
+        headers,
+        events.attributes(message) if events is not None and not events.structured else None,
     )
 
 

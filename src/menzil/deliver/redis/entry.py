@@ -16,6 +16,10 @@ local entry = redis.call('XADD', KEYS[1], unpack(ARGV, 2))
 if entry then redis.call('SET', KEYS[2], entry, 'EX', ARGV[1]) end
 return {entry, 0}"""
 
+#: Fields that every entry has, spelled once: a format for all of them takes half the time of one for each.
+_ALWAYS = (b"id", b"type", b"payload", b"content_type", b"attempt", b"ts")
+_FIXED = b"".join([arguments([name]) + b"$%d\r\n%b\r\n" for name in _ALWAYS])
+
 
 class Entries:
     """How the messages of one endpoint become commands."""
@@ -38,15 +42,14 @@ class Entries:
 
     def plain(self, envelope: Envelope) -> bytes:
         """Return XADD."""
-        parts = _fields(envelope)
-        return b"*%d\r\n" % (self._xadd_parts + len(parts)) + self._xadd + arguments(parts)
+        count, fields = _fields(envelope)
+        return b"*%d\r\n%b%b" % (self._xadd_parts + count, self._xadd, fields)
 
     def once(self, envelope: Envelope, script: bytes) -> bytes:
         """Return the call of the script that adds a message once."""
-        parts = _fields(envelope)
+        count, fields = _fields(envelope)
         keys = [b"EVALSHA", script, b"2", self.stream.encode(), f"{self._prefix}{envelope.id}".encode()]
-        count = len(keys) + self._options_parts + len(parts)
-        return b"*%d\r\n" % count + arguments(keys) + self._options + arguments(parts)
+        return b"*%d\r\n%b%b%b" % (len(keys) + self._options_parts + count, arguments(keys), self._options, fields)
 
 
 def _beside(stream: str) -> str:
@@ -56,18 +59,16 @@ def _beside(stream: str) -> str:
     return f"{stream}:menzil:" if has_tag else f"{{{stream}}}:menzil:"
 
 
-def _fields(envelope: Envelope) -> list[bytes]:
-    """Return the fields of an entry, names and values by turns."""
+def _fields(envelope: Envelope) -> tuple[int, bytes]:
+    """Return how many parts of a command the fields of an entry are, and these parts."""
     sent_at = envelope.sent_at.isoformat().replace("+00:00", "Z")
-    parts = [b"id", envelope.id.encode(), b"type", envelope.type.encode(), b"payload", envelope.body]
-    parts += [
-        b"content_type",
-        envelope.content_type.encode(),
-        b"attempt",
-        b"%d" % envelope.attempt,
-        b"ts",
-        sent_at.encode(),
-    ]
+    id, kind, content_type = envelope.id.encode(), envelope.type.encode(), envelope.content_type.encode()
+    body, attempt = envelope.body, str(envelope.attempt).encode()
+    fixed = _FIXED % (
+        len(id), id, len(kind), kind, len(body), body, len(content_type), content_type, len(attempt), attempt,
+        len(sent_at), sent_at.encode(),
+    )  # fmt: skip
+    parts: list[bytes] = []
     if envelope.key is not None:
         parts += [b"key", envelope.key.encode()]
     if envelope.correlation_id is not None:
@@ -76,4 +77,4 @@ def _fields(envelope: Envelope) -> list[bytes]:
         parts += [f"h:{name}".encode(), value.encode()]
     for name, value in (envelope.attributes or {}).items():
         parts += [f"ce_{name}".encode(), value.encode()]
-    return parts
+    return 2 * len(_ALWAYS) + len(parts), fixed + arguments(parts) if parts else fixed
