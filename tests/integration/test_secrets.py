@@ -76,13 +76,14 @@ def everything(conn: psycopg.Connection) -> str:
 def test_rules_of_python_and_sql_are_the_same(conn: psycopg.Connection) -> None:
     for (protocol,) in conn.execute("select unnest(menzil.known_protocols())").fetchall():
         rows = conn.execute(
-            "select path, kind, minimum, maximum from menzil._config_rules(%s) where kind ~ 'secret|private'",
+            "select path, kind, minimum, maximum from menzil._config_rules(%s)"
+            " where kind ~ 'secret|private|credentials'",
             [protocol],
         ).fetchall()
         ours = {(".".join(rule.path), *rule[1:]) for rule in RULES[protocol]}
         assert {(path, kind, _whole(low), _whole(high)) for path, kind, low, high in rows} == ours
         plain = conn.execute(
-            "select path from menzil._config_rules(%s) where kind !~ 'secret|private'", [protocol]
+            "select path from menzil._config_rules(%s) where kind !~ 'secret|private|credentials'", [protocol]
         ).fetchall()
         secret = {".".join(rule.path) for rules in RULES.values() for rule in rules}
         assert not secret & {path for (path,) in plain}, "a path is a secret in one protocol and none in another"

@@ -22,7 +22,7 @@ def test_a_registered_protocol_has_endpoints_with_checked_configs_and_hidden_sec
     with pytest.raises(psycopg.errors.InvalidParameterValue, match="no protocol named 'log'"):
         queue.call("create_endpoint", "orders", "log", {"topic": "orders"})
     queue.call("register_protocol", "log", json.dumps(RULES))
-    assert queue.call("known_protocols") == ["http", "log"]
+    assert queue.call("known_protocols") == ["http", "nats", "redis", "log"]
     queue.call("create_endpoint", "orders", "log", {"topic": "orders", "auth": {"password": "canary"}})
     assert queue.one("select config from menzil.endpoints")["auth"] == {"password": {"$secret": True}}
     (row,) = queue.rows("delivery_configs", ["orders"])
@@ -36,6 +36,7 @@ def test_a_registered_protocol_has_endpoints_with_checked_configs_and_hidden_sec
     ("name", "rules"),
     [
         ("http", []),
+        ("nats", []),
         ("Upper", []),
         ("log", {}),
         ("log", [{"path": "a", "kind": "what"}]),
@@ -48,4 +49,4 @@ def test_a_registered_protocol_has_endpoints_with_checked_configs_and_hidden_sec
 def test_rules_that_are_none_are_refused(queue: Queue, name: str, rules: Any) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue):
         queue.call("register_protocol", name, json.dumps(rules))
-    assert queue.call("known_protocols") == ["http"]
+    assert queue.call("known_protocols") == ["http", "nats", "redis"]

@@ -63,7 +63,7 @@ def test_a_protocol_that_cannot_be_used_says_why() -> None:
 
 @pytest.mark.usefixtures("pigeons")
 def test_an_unknown_protocol_says_which_are_known() -> None:
-    with pytest.raises(UnknownProtocolError, match="'carrier'; it knows dodo, http, pigeon"):
+    with pytest.raises(UnknownProtocolError, match="'carrier'; it knows dodo, http, nats, pigeon, redis"):
         Protocols(Surroundings({}, "w")).get("carrier")
 
 

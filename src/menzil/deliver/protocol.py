@@ -6,10 +6,10 @@ object is called once per worker with a Surroundings and returns a Protocol.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, runtime_checkable
 from typing import Protocol as Interface
 
 from menzil.model.message import Message
@@ -53,4 +53,19 @@ class Protocol(Interface):
 
     async def close(self) -> None:
         """Let go of connections."""
+        ...
+
+
+@runtime_checkable
+class Batching(Interface):
+    """What a protocol has besides, if it delivers many messages of one endpoint at once: the worker then calls this."""
+
+    batch: int  # most messages of one call
+
+    async def deliver_many(self, messages: Sequence[Message], endpoint: Endpoint) -> Sequence[Outcome]:
+        """Deliver each message once, within the endpoint's deadline, and return one outcome for each, in their order.
+
+        The worker has up to three calls under way for an endpoint. One bad message never fails the others. When the
+        call is cancelled, the messages are handed back, and may be delivered again with the same id.
+        """
         ...

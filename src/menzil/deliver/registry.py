@@ -15,7 +15,11 @@ from menzil.deliver.protocol import Protocol, Surroundings
 GROUP = "menzil.protocols"
 
 #: Where the built-in ones are, as "module:object".
-BUILT_IN = {"http": "menzil.deliver.http:Http"}
+BUILT_IN = {
+    "http": "menzil.deliver.http:Http",
+    "nats": "menzil.deliver.nats:Nats",
+    "redis": "menzil.deliver.redis:Redis",
+}
 
 Make = Callable[[Surroundings], Protocol]
 

@@ -18,7 +18,7 @@ class Rule(NamedTuple):
     """A key of a config that holds a secret, or several."""
 
     path: tuple[str, ...]
-    kind: str  # secret, signing secret, signing secrets, private key
+    kind: str  # secret, signing secret, signing secrets, private key, credentials
     minimum: int | None = None
     maximum: int | None = None
 
@@ -34,8 +34,18 @@ HTTP = (
     Rule(("tls", "key"), "private key", None, 65536),
     Rule(("proxy", "password"), "secret", 0, 8192),
 )
+REDIS = (
+    Rule(("auth", "password"), "secret", 0, 8192),
+    Rule(("tls", "key"), "private key", None, 65536),
+)
+NATS = (
+    *REDIS,
+    Rule(("auth", "token"), "secret", 1, 8192),
+    Rule(("auth", "nkey_seed"), "secret", 58, 58),
+    Rule(("auth", "credentials"), "credentials", None, 65536),
+)
 #: By protocol. No path is a secret in one protocol and none in another, so an alter need not know the protocol.
-RULES: Mapping[str, tuple[Rule, ...]] = {"http": HTTP}
+RULES: Mapping[str, tuple[Rule, ...]] = {"http": HTTP, "nats": NATS, "redis": REDIS}
 
 _HEADER = re.compile(
     "-auth|authorization|authentication|cookie|credential|key|password|secret|signature|token", re.IGNORECASE | re.ASCII
@@ -43,6 +53,7 @@ _HEADER = re.compile(
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SIGNING = re.compile(r"whsec_([A-Za-z0-9+/]{32,88}={0,2})")
 _PEM = re.compile(r"[ \t\r\n]*-----BEGIN ([A-Z]+ )?PRIVATE KEY-----\r?\n")
+_CREDENTIALS = re.compile(r"-----BEGIN NATS USER JWT-----.*-----BEGIN USER NKEY SEED-----", re.DOTALL)
 _LINE = re.compile(r"([\x21-\x7e]([\x20-\x7e]{0,8190}[\x21-\x7e])?)?")
 
 #: Gets what a secret is bound to, its path for people, its rule and its value; returns what takes its place.
@@ -88,6 +99,8 @@ def check_secret(shown: str, rule: Rule, value: str) -> None:
         wanted = "a Standard Webhooks secret: whsec_ and the base64 of 24 to 64 bytes"
     elif rule.kind == "private key" and not (len(value) <= (rule.maximum or 0) and _PEM.match(value)):
         wanted = "a private key in PEM format"
+    elif rule.kind == "credentials" and not (len(value) <= (rule.maximum or 0) and _CREDENTIALS.search(value)):
+        wanted = "the text of a credentials file of NATS"
     elif rule.kind == "secret" and not (
         (rule.minimum or 0) <= len(value) <= (rule.maximum or 0) and not _CONTROL.search(value)
     ):

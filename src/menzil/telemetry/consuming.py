@@ -27,6 +27,7 @@ class Processing(Operation):
 
     core: Consuming
     worker: str | None = None
+    message_id: int = 0
     _var: Token[Processing | None] | None = None
 
     def returned(self, result: T) -> T:
@@ -40,6 +41,16 @@ class Processing(Operation):
             self.say(outcome="failed")
             self.failed(_class_of(outcome))
         return result
+
+    @property
+    def carried(self) -> Mapping[str, str]:
+        """What a receiver gets of the trace."""
+        return written(self.span)
+
+    def over(self, result: object, seconds: float) -> None:
+        """End a delivery that was one of a batch: it was never current, because its batch shares one task."""
+        self.returned(result)
+        self.end(seconds)
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -125,7 +136,7 @@ class Consuming(Core):
             counter=names.CONSUMED,
             duration=names.PROCESS_DURATION,
         )
-        processing.core, processing.worker = self, worker
+        processing.core, processing.worker, processing.message_id = self, worker, message.id
         return processing
 
     def request(self, method: str, scheme: str, where: Where, attempt: int) -> Requesting:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -29,6 +29,9 @@ _UNKNOWN = object()
 
 #: The delivery that this task or thread works on, for spans below it; None where deliveries are not traced.
 PROCESSING: ContextVar[Processing | None] = ContextVar("menzil_processing", default=None)
+
+#: By id of a message, what a batch of deliveries carries of each trace; None where deliveries are not traced.
+CARRIED: ContextVar[Mapping[int, Mapping[str, str]] | None] = ContextVar("menzil_carried", default=None)
 
 
 @dataclass(frozen=True, slots=True)

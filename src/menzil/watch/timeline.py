@@ -53,5 +53,14 @@ def attempt_step(attempt: Record) -> Step:
     words += [f"by {attempt['worker']}"] if attempt["worker"] else []
     words += [attempt["error"]] if attempt["error"] else []
     words += [f"HTTP {attempt['status_code']}"] if attempt["status_code"] and not attempt["error"] else []
+    words += _written(response) if isinstance(response, dict) and not attempt["error"] else []
     below = frames if isinstance(frames, str) else None
     return Step(attempt["leased_at"], attempt["outcome"], tuple(words), below)
+
+
+def _written(response: Record) -> list[str]:
+    """What a broker acknowledged: where the message is now."""
+    stream, place = response.get("stream"), response.get("sequence") or response.get("entry")
+    if not stream or not place:
+        return []
+    return [f"{stream} {place}", *(["was there already"] if response.get("duplicate") else [])]

@@ -12,6 +12,7 @@ from menzil.telemetry.trace_ids import trace_id_of
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
 
+    from menzil.worker.batches import Line
     from menzil.worker.source import Source
 
 
@@ -27,6 +28,7 @@ class Held:
         "channel",
         "id",
         "kept_at",
+        "line",
         "lost",
         "message",
         "outcome",
@@ -49,6 +51,7 @@ class Held:
         self.source = source
         self.taken_at = self.kept_at = kept_at
         self.task: asyncio.Task[None] | None = None  # who delivers it now
+        self.line: Line | None = None  # where it waits for a batch, or is in one; then no task delivers it alone
         self.stopped = False  # its delivery was told to stop
         self.lost = False  # the lease is gone: whatever comes out is dropped
         self.outcome: Outcome | None = None

@@ -115,10 +115,10 @@ class Leasing:
         count = len(messages)
         shift.leased(messages, monotonic() - began)
         if messages:
-            messages = source.sift(messages, asked_at)
             try:
                 if source.is_post:
                     await shift.post.learn({message.channel for message in messages})
+                messages = source.sift(messages, asked_at)
                 found = await shift.suspects.find(messages)
             except Exception:
                 source.hand_back(messages, asked_at)  # leased, but not to be delivered without knowing more

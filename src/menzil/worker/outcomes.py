@@ -34,6 +34,11 @@ def read(result: object, name: str) -> Outcome:
     return Fail(f"The handler of {name} returned {said}; it may return nothing, Complete, Defer or Fail.")
 
 
+def unusable(reason: str) -> Fail:
+    """Say why an answer of a protocol was not used; the message is tried again."""
+    return Fail(reason)
+
+
 def fault(error: BaseException) -> Fail:
     """Say what was raised and where, but not with which words: those of a protocol may hold secrets of its endpoint."""
     reason = f"The protocol itself failed with {type(error).__qualname__}{_place(error)}."

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import monotonic
 
 import psycopg
 
-from menzil.deliver.protocol import Endpoint, Refused, Surroundings
+from menzil.deliver.protocol import Batching, Endpoint, Protocol, Refused, Surroundings
 from menzil.deliver.registry import Protocols, UnknownProtocolError
 from menzil.model.errors import MenzilError
 from menzil.model.message import Message
@@ -65,13 +65,10 @@ class Post:
 
     async def deliver(self, message: Message) -> Outcome:
         """Deliver one message to its endpoint."""
-        endpoint = self._known.get(message.channel)
-        if endpoint is None:
-            return Fail(self._trouble.get(message.channel) or f"There is no endpoint {message.channel!r} any more.")
-        try:
-            protocol = self.protocols.get(endpoint.protocol)
-        except UnknownProtocolError as error:
-            return Fail(str(error))
+        way = self._way(message.channel)
+        if isinstance(way, Fail):
+            return way
+        protocol, endpoint = way
         began = monotonic()
         try:
             outcome = await protocol.deliver(message, endpoint)
@@ -80,6 +77,43 @@ class Post:
         except Exception as error:  # it never should
             return fault(error)
         return outcome
+
+    def size(self, name: str) -> int:
+        """How many messages to this endpoint are delivered together; 1 where its protocol takes them one by one."""
+        way = self._way(name)
+        if isinstance(way, Fail):
+            return 1
+        return max(1, way[0].batch) if isinstance(way[0], Batching) else 1
+
+    async def deliver_many(self, messages: Sequence[Message]) -> Sequence[Outcome]:
+        """Deliver messages to their one endpoint, and return an outcome for each."""
+        way = self._way(messages[0].channel)
+        if isinstance(way, Fail):
+            return [way] * len(messages)
+        protocol, endpoint = way
+        if not isinstance(protocol, Batching):  # the endpoint was dropped and made anew while these waited
+            return [await self.deliver(message) for message in messages]
+        began = monotonic()
+        try:
+            found = list(await protocol.deliver_many(messages, endpoint))
+            refused = [place for place, outcome in enumerate(found) if isinstance(outcome, Refused)]
+            if refused and len(found) == len(messages) and await self._has_read_since(began):
+                again = await protocol.deliver_many([messages[place] for place in refused], endpoint)
+                for place, outcome in zip(refused, again, strict=True):
+                    found[place] = outcome
+        except Exception as error:  # it never should
+            return [fault(error)] * len(messages)
+        return found
+
+    def _way(self, name: str) -> tuple[Protocol, Endpoint] | Fail:
+        """Return the endpoint and its protocol as they are now, or why there is no way."""
+        endpoint = self._known.get(name)
+        if endpoint is None:
+            return Fail(self._trouble.get(name) or f"There is no endpoint {name!r} any more.")
+        try:
+            return self.protocols.get(endpoint.protocol), endpoint
+        except UnknownProtocolError as error:
+            return Fail(str(error))
 
     async def _has_read_since(self, began: float) -> bool:
         """Read the settings again, unless that was done since then. A refusal is for good, so it needs fresh ones."""

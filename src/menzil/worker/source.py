@@ -2,7 +2,8 @@
 
 A slot is a task that takes one message after the other: a task for each message would cost more than many a handler.
 Slots start when there is work for them. While they deliver, the next batch is already leased; messages that are
-delivered faster than they can be leased are leased a little ahead (never more than AHEAD seconds of work).
+delivered faster than they can be leased are leased a little ahead (never more than AHEAD seconds of work). Messages to
+endpoints whose protocol takes many at once have no slots: see batches.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from menzil.model.message import Message
 from menzil.model.outcome import Fail, Outcome
 from menzil.worker import outcomes, trace
+from menzil.worker.batches import Batches, CallMany, Size
 from menzil.worker.held import Held
 from menzil.worker.share import Shares
 from menzil.worker.wake import Bell
@@ -60,6 +62,7 @@ class Source:
         concurrency: int,
         lease: float,
         batch: int,
+        many: tuple[Size, CallMany] | None = None,
     ) -> None:
         self.shift = shift
         self.name = name
@@ -79,6 +82,7 @@ class Source:
         # A channel that is alone shares with no other.
         shares = is_post and (channels is None or len(channels) > 1)
         self._shares = Shares(concurrency, concurrency * ELASTIC) if shares else None
+        self._batches = Batches(self, *many) if many else None
         self._ahead = 0
         self._slow = 0
         self._spent, self._done = 0.0, 0.0  # seconds and deliveries, the recent ones weighing most
@@ -91,13 +95,19 @@ class Source:
 
     @property
     def busy(self) -> int:
-        """How many deliveries are under way."""
-        return len(self.held) - len(self.queue)
+        """How many slots are delivering."""
+        return self._in_slots - len(self.queue)
+
+    @property
+    def _in_slots(self) -> int:
+        """Messages that have a slot, or wait for one; those of batches need none."""
+        return len(self.held) - (self._batches.count if self._batches else 0)
 
     @property
     def out(self) -> list[str]:
-        """Endpoints that have had their share of the slots: others are leased."""
-        return self._shares.out if self._shares else []
+        """Endpoints that have had their share: others are leased."""
+        out = self._shares.out if self._shares else []
+        return [*out, *self._batches.out] if self._batches else out
 
     def free(self) -> int:
         """How many messages may be leased now; 0 while it is not worth asking."""
@@ -106,38 +116,58 @@ class Source:
         room = self._room()
         if room and self._shares:
             room = min(room, self._shares.room)
+        if self._batches:
+            room += self._batches.room
         if not room:
             return 0
         fits = self.shift.budget.room()
         return min(room, self.batch, fits if self.held else max(1, fits))
 
     def _room(self) -> int:
-        room = self.concurrency + self._slow + self._ahead - len(self.held)
+        room = self.concurrency + self._slow + self._ahead - self._in_slots
         if room <= 0:
             return 0
         # Few slots for many messages are not worth a call, but for endpoints that others keep from their slots.
-        if self.held and room * 4 < min(self.batch, self.concurrency + self._ahead) and not self.out:
+        if self._in_slots and room * 4 < min(self.batch, self.concurrency + self._ahead) and not self.out:
             return 0
         return room
 
     def sift(self, messages: list[Message], asked_at: float) -> list[Message]:
         """Hand back what goes beyond the share of an endpoint that nothing is known of; return the rest."""
+        batched, single = self._sort(messages)
+        if self._batches:
+            self._batches.leased(len(batched))
         if not self._shares:
             return messages
-        fits = self._shares.fits([message.channel for message in messages])
+        fits = self._shares.fits([message.channel for message in single])
         if all(fits):
             return messages
-        self.hand_back([message for message, fit in zip(messages, fits, strict=True) if not fit], asked_at)
-        return [message for message, fit in zip(messages, fits, strict=True) if fit]
+        self.hand_back([message for message, fit in zip(single, fits, strict=True) if not fit], asked_at)
+        return [*batched, *(message for message, fit in zip(single, fits, strict=True) if fit)]
+
+    def _sort(self, messages: list[Message]) -> tuple[list[Message], list[Message]]:
+        """Return the messages that are delivered in batches, and those that need a slot each."""
+        batches = self._batches
+        if batches is None:
+            return [], messages
+        takes = {channel: batches.takes(channel) for channel in {message.channel for message in messages}}
+        if not any(takes.values()):
+            return [], messages
+        batched = [message for message in messages if takes[message.channel]]
+        return batched, [message for message in messages if not takes[message.channel]]
 
     def take_in(self, messages: list[Message], asked_at: float) -> list[Held]:
         """Put what was leased in line and rouse slots for it."""
+        batched, single = self._sort(messages)
         new = [Held(message, self, asked_at) for message in messages]
         self.held.update(new)
-        self.queue.extend(new)
         self.shift.budget.enter(messages)
+        if self._batches and batched:
+            chosen = set(batched)
+            self._batches.take_in([held for held in new if held.message in chosen])
+        self.queue.extend([held for held in new if held.line is None] if batched else new)
         if self._shares:
-            self._shares.enter([message.channel for message in messages], asked_at)
+            self._shares.enter([message.channel for message in single], asked_at)
         if self._done:
             self._ahead = min(self.batch, int(AHEAD * self.concurrency * self._done / max(self._spent, 1e-9)))
             self._spent, self._done = self._spent / 2, self._done / 2
@@ -146,6 +176,8 @@ class Source:
 
     def let_slow_ones_be(self, now: float) -> None:
         """Make room for others beside endpoints that keep us waiting."""
+        if self._batches and self._batches.count:
+            self._batches.go()
         if self.is_post and (self.held or self._slow):
             limit, most = now - SLOW, self.concurrency * (ELASTIC - 1)
             slow = Counter([held.channel for held in self.held if held.task is not None and held.taken_at < limit])
@@ -254,13 +286,26 @@ class Source:
         if not self.room.is_set() and self._room():
             self.room.set()
 
+    def end_batched(self, held: Held, outcome: Outcome, seconds: float) -> None:
+        """A batch is over: settle what came out for one of its messages."""
+        if held.lost:
+            return
+        if isinstance(outcome, Fail):
+            held.note_trace()
+        self._let_go(held)
+        if outcome is not outcomes.BACK:
+            self.shift.tries.add(held.channel, seconds)
+        self.shift.settler.put(held, outcome)
+
     def _let_go(self, held: Held, seconds: float | None = None) -> None:
         """It is not ours any more, but for its outcome."""
         if held in self.held:
             self.held.discard(held)
             self.shift.budget.leave(held.message)
             del held.message  # the outcome may have to wait for the database, and the body would stay in memory
-            if self._shares:
+            if held.line is not None and self._batches:
+                self._batches.leave(held)
+            elif self._shares:
                 self._shares.leave(held.channel, seconds)
 
     # Stopping
@@ -272,7 +317,7 @@ class Source:
 
     def hand_back_waiting(self) -> int:
         """Hand back what nobody has begun with."""
-        waiting = list(self.queue)
+        waiting = [*self.queue, *(self._batches.waiting() if self._batches else [])]
         self.queue.clear()
         for held in waiting:
             self.abandon(held)
@@ -282,6 +327,8 @@ class Source:
         """Stop every delivery; each is handed back when it has stopped."""
         for held in list(self.held):
             self._stop(held)
+        if self._batches:
+            self._batches.stop()
 
     def abandon(self, held: Held) -> None:
         """Hand it back whatever is done with it here."""
@@ -304,7 +351,9 @@ class Source:
             held.task.cancel()
 
     async def close(self) -> None:
-        """End the slots."""
+        """End the slots and the batches."""
+        if self._batches:
+            self._batches.stop()
         slots = list(self._slots)
         for slot in slots:
             slot.cancel()

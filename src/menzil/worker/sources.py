@@ -57,6 +57,7 @@ def plan(shift: Shift, endpoint_lease: float) -> Plan:
                 concurrency=options.concurrency,
                 lease=options.lease or endpoint_lease,
                 batch=options.batch or BATCH,
+                many=(shift.post.size, shift.post.deliver_many),
             )
         )
     all_endpoints = any(source.endpoints for source in sources)

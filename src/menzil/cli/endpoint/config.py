@@ -57,7 +57,7 @@ def create(db: Database, name: str, protocol: str, retry_policy: dict[str, Any] 
         return endpoint_id
 
     click.echo(db.change(make))
-    warn_of_closed(db, config)
+    warn_of_closed(db, protocol, config)
 
 
 @click.command()

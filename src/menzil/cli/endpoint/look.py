@@ -8,6 +8,7 @@ from menzil.cli.database import Database, on_database
 from menzil.cli.names import page, page_options
 from menzil.cli.show import document, fields, json_option, listing, pretty
 from menzil.ops import endpoints, looking
+from menzil.watch.destination import destination
 from menzil.watch.endpoints import described
 
 
@@ -18,7 +19,7 @@ from menzil.watch.endpoints import described
 def list_endpoints(db: Database, limit: int, after: str, as_json: bool) -> None:
     """List endpoints by name."""
     found = db.run(looking.endpoints(limit + 1, after))
-    rows = found if as_json else [{**one, "url": one["config"].get("url")} for one in found]
+    rows = found if as_json else [{**one, "url": destination(one["protocol"], one["config"])} for one in found]
     empty = "There are no endpoints. Make one with `menzil endpoint create NAME --url URL`."
     page(rows, ["name", "protocol", "enabled", "paused", "circuit_state", "url"], limit, as_json=as_json, empty=empty)
 

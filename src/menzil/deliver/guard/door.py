@@ -33,7 +33,9 @@ class Guard:
         allow_http: bool = True,
         allowed_networks: Iterable[IpNetwork] = (),
         lookup: Lookup = system_lookup,
+        names: str = "settings http_allow_internal_urls and http_allowed_networks",
     ) -> None:
+        self._names = names  # of the settings that open addresses
         self._rules = (allow_internal, allow_http, tuple(allowed_networks))
         self._judge = Judge(allow_internal=allow_internal, allowed_networks=self._rules[2])
         self._resolver = Resolver(lookup)
@@ -50,9 +52,21 @@ class Guard:
             lookup=lookup,
         )
 
+    @classmethod
+    def for_brokers(cls, settings: Mapping[str, str], *, lookup: Lookup = system_lookup) -> Self:
+        """Read broker_allowed_networks: brokers live in private networks, which HTTP endpoints must not reach."""
+        networks = _networks(settings.get("broker_allowed_networks", ""))
+        return cls(allowed_networks=networks, lookup=lookup, names="setting broker_allowed_networks")
+
     def refresh(self, settings: Mapping[str, str]) -> Self:
         """Return the guard for these settings: this one, or a new one that shares its threads."""
-        other = type(self).from_settings(settings)
+        return self._or(type(self).from_settings(settings))
+
+    def refresh_for_brokers(self, settings: Mapping[str, str]) -> Self:
+        """Return the guard of brokers for these settings: this one, or a new one that shares its threads."""
+        return self._or(type(self).for_brokers(settings))
+
+    def _or(self, other: Self) -> Self:
         if other._rules == self._rules:
             return self
         other._resolver = self._resolver
@@ -88,7 +102,7 @@ class Guard:
         for address in found:
             reason = self.judge(address)
             if reason is not None:
-                raise RefusedUrlError(_refusal(target, address, reason))
+                raise RefusedUrlError(_refusal(target, address, reason, self._names))
         _make_room(self._judged)
         self._judged[target.host] = (until, [_to_connect(address) for address in found])
         return self._judged[target.host][1]
@@ -100,10 +114,9 @@ def _networks(text: str) -> Iterator[IpNetwork]:
             yield ip_network(part)
 
 
-def _refusal(target: Target, address: IpAddress, reason: str) -> str:
+def _refusal(target: Target, address: IpAddress, reason: str, names: str) -> str:
     said = f"{address} is {reason}" if target.literal else f"{target.host} resolves to {address}, {reason}"
-    how = "http_allow_internal_urls and http_allowed_networks"
-    return f"{said}: deliveries there are not allowed (settings {how})."
+    return f"{said}: deliveries there are not allowed ({names})."
 
 
 def _to_connect(address: IpAddress) -> Address:

@@ -20,6 +20,7 @@ _SHAPE = re.compile(
     r"(?P<scheme>https?)://(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?(?P<rest>[/?][^\[\]]*)?",
     re.IGNORECASE,
 )
+_SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
 _USER = re.compile(r"[A-Za-z]+://[^/?#]*@")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -62,6 +63,20 @@ def read_url(url: str, *, allow_http: bool) -> Target:
     authority = shown if port == DEFAULT_PORTS[scheme] else f"{shown}:{port}"
     rest = parts["rest"] or "/"
     return Target(scheme, host, port, authority, rest if rest[0] == "/" else f"/{rest}", literal)
+
+
+def read_server(text: str, default_port: int) -> Target:
+    """Read `host` or `host:port` of a broker, or raise RefusedUrlError."""
+    parts = _SERVER.fullmatch(text)
+    if parts is None:
+        raise RefusedUrlError("A server of the config is not written as host or host:port.")
+    port = int(parts["port"] or default_port)
+    if not 1 <= port <= 65535:
+        raise RefusedUrlError("A server of the config has a port outside 1 to 65535.")
+    literal = _literal(parts["host"])
+    host = str(literal) if literal else _name(parts["host"].lower())
+    shown = f"[{host}]" if isinstance(literal, IPv6Address) else host
+    return Target("tcp", host, port, f"{shown}:{port}", "", literal)
 
 
 def _literal(host: str) -> IPv4Address | IPv6Address | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from json import dumps
 from typing import Any
@@ -18,7 +18,8 @@ _ROOM = 256
 class Contexts:
     """One SSLContext per distinct config: making one reads the system's trust store, which takes milliseconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, alpn: Sequence[str] = ("http/1.1",)) -> None:
+        self._alpn = list(alpn)  # what the other side is told that we speak; brokers are told nothing
         self._made: dict[str, ssl.SSLContext] = {}
 
     def of(self, tls: Mapping[str, Any] | None, *, system: bool = False) -> ssl.SSLContext:
@@ -27,7 +28,7 @@ class Contexts:
         if key not in self._made:
             if len(self._made) >= _ROOM:
                 self._made.clear()
-            self._made[key] = _context(tls or {}, system)
+            self._made[key] = _context(tls or {}, system, self._alpn)
         return self._made[key]
 
 
@@ -36,11 +37,12 @@ def fingerprint(tls: Mapping[str, Any] | None) -> str:
     return sha256(dumps(tls or {}, sort_keys=True).encode()).hexdigest()
 
 
-def _context(tls: Mapping[str, Any], system: bool) -> ssl.SSLContext:
+def _context(tls: Mapping[str, Any], system: bool, alpn: list[str]) -> ssl.SSLContext:
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.set_alpn_protocols(["http/1.1"])
+        if alpn:
+            context.set_alpn_protocols(alpn)
         if tls.get("verify") is False:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE

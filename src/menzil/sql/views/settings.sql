@@ -23,6 +23,7 @@ select d.name, coalesce(to_jsonb(v) ->> d.name, w.value, d.default_value) as val
     ('http_allow_internal_urls', 'false', null, null, 'boolean', 'Whether HTTP endpoints may resolve to private and loopback addresses.'),
     ('http_allow_http', 'true', null, null, 'boolean', 'Whether HTTP endpoints may use http:// next to https://.'),
     ('http_allowed_networks', '', null, null, 'networks', 'Private networks that HTTP endpoints may reach, separated by commas.'),
+    ('broker_allowed_networks', '', null, null, 'networks', 'Private networks that endpoints of brokers may reach, separated by commas.'),
     ('redact', '*authorization*, *cookie*, *password*, *passwd*, *passphrase*, *secret*, *token*, *credential*, *api_key*, *private_key*, *access_key*, card_number, cvv, cvc, iban, ssn', null, null, 'patterns', 'Keys whose values are hidden where people look at messages: names with * for any text, and JSON paths such as $.card.*, separated by commas.'),
     ('console_payloads', 'redact', null, null, 'words', 'What the console shows of payloads: show, redact (hides what the setting redact names) or hide.')
   ) d(name, default_value, minimum, maximum, unit, description)

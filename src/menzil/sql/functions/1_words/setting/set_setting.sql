@@ -17,10 +17,10 @@ begin
   if v_value = v_setting.value then
     return;
   end if;
-  if v_setting.unit in ('patterns', 'words') then
-    insert into menzil.setting_word as w (name, value) values (p_name, v_value) on conflict (name) do update set value = excluded.value;
-  else
+  if (select to_jsonb(v) ? p_name from menzil.setting_value v) then
     execute format('update menzil.setting_value set %I = %L', p_name, v_value);
+  else
+    insert into menzil.setting_word as w (name, value) values (p_name, v_value) on conflict (name) do update set value = excluded.value;
   end if;
   if p_name = 'archive_completed' then   -- what completed before it was turned off stays
     update menzil.setting_value set archive_off_at = clock_timestamp(), archive_off_xid = pg_snapshot_xmin(pg_current_snapshot());

@@ -20,7 +20,7 @@ begin
     select r.kind, r.minimum, r.maximum, r.choices into v_rule from menzil._config_rules(p_protocol) r where r.path = v_path;
     if not found or v_key like '%.%' then
       v_known := array(select r.path from menzil._config_rules(p_protocol) r where regexp_replace(r.path, E'\\.?[^.]*$', '') = coalesce(p_parent, ''));
-      perform menzil._refuse_value(format('%s is not a key of the config of an %s endpoint.', quote_literal(menzil._shown(v_path)), p_protocol),
+      perform menzil._refuse_value(format('%s is not a key of the config of %s %s endpoint.', quote_literal(menzil._shown(v_path)), case when p_protocol ~ '^([aeio]|http)' then 'an' else 'a' end, p_protocol),
         concat_ws(' ', coalesce(menzil._config_spelling(v_path, v_value), 'Did you mean ' || menzil._nearest_word(v_path, v_known) || '?'), format('Known keys here are %s.', array_to_string(v_known, ', '))));
     end if;
     v_type := jsonb_typeof(v_value);
@@ -28,7 +28,7 @@ begin
     v_fits := case v_type when 'number' then v_text::numeric when 'string' then length(v_text) when 'array' then jsonb_array_length(v_value) end
               between coalesce(v_rule.minimum, 0) and v_rule.maximum;
     continue when v_rule.kind like 'limit%' and v_type = 'null'   -- null takes the limit off
-               or v_rule.kind in ('secret', 'signing secret', 'private key') and menzil._is_sealed(v_value);
+               or v_rule.kind in ('secret', 'signing secret', 'private key', 'credentials') and menzil._is_sealed(v_value);
     v_wanted := case
       when v_rule.kind like '%object' and v_type <> 'object' then 'an object'
       when v_rule.kind = 'boolean' and v_type <> 'boolean' then 'true or false'
@@ -46,6 +46,15 @@ begin
         then 'a list of HTTP status codes from 200 to 599'
       when v_rule.kind = 'header names' and (v_type <> 'array' or not v_fits or exists (select 1 from jsonb_array_elements(v_value) e(name) where jsonb_typeof(e.name) <> 'string'))
         then format('a list of at most %s names of headers', v_rule.maximum)
+      when v_rule.kind = 'host' and (v_type <> 'string' or not menzil._is_host(v_text))
+        then 'a host name such as broker.example.com, or an address such as 192.0.2.1 or 2001:db8::1'
+      when v_rule.kind = 'servers' and (v_type <> 'array' or not v_fits
+             or exists (select 1 from jsonb_array_elements(v_value) e(server) where jsonb_typeof(e.server) <> 'string' or not menzil._is_server(e.server #>> '{}')))
+        then format('a list of %s to %s servers such as "broker.example.com:4222"', v_rule.minimum, v_rule.maximum)
+      when v_rule.kind = 'subject' and (v_type <> 'string' or not v_fits or v_text !~ E'^[^\\s.*>$][^\\s.*>]*(\\.[^\\s.*>]+)*$' or v_text ~ '[[:cntrl:]]')
+        then 'a subject: words joined by dots, without spaces, *, > and a $ at its beginning'
+      when v_rule.kind = 'credentials' and (v_type <> 'string' or not v_fits or v_text !~ '-----BEGIN NATS USER JWT-----.*-----BEGIN USER NKEY SEED-----')
+        then 'the text of a credentials file of NATS'
       when v_rule.kind = 'signing secret' and (v_text ~ v_secret) is not true then v_standard
       when v_rule.kind = 'signing secrets' and (v_type <> 'array' or not v_fits) then format('a list of %s to %s secrets', v_rule.minimum, v_rule.maximum)
     end;
@@ -64,6 +73,26 @@ begin
   end loop;
 end $$;
 
+-- A host name, or an address in its usual spelling. A host that ends in a number is an address of version 4: 127.1, 0x7f000001 and
+-- the like are names to some readers and addresses to others. A dot at the end makes another name of the same host.
+create or replace function menzil._is_host(p_host text) returns boolean
+language plpgsql immutable as $$
+begin
+  return coalesce(case
+    when p_host like '%:%' then btrim(p_host, '[]') ~ '^[0-9A-Fa-f:.]+$' and family(btrim(p_host, '[]')::inet) = 6
+    when p_host ~* E'(^|\\.)([0-9]+|0x[0-9a-f]*)$' then p_host ~ E'^((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(\\.(?!$)|$)){4}$'
+    else length(p_host) <= 253 and p_host ~ E'^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\\.(?!$)|$))+$' end, false);
+exception when invalid_text_representation then
+  return false;
+end $$;
+
+-- A host with an optional port; an address of version 6 is in brackets.
+create or replace function menzil._is_server(p_server text) returns boolean
+language sql immutable as $$
+  select coalesce((select menzil._is_host(p.part[1]) and coalesce(p.part[2]::integer between 1 and 65535, true)
+                     from regexp_match(p_server, E'^(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?$') p(part)), false)
+$$;
+
 -- A URL, read strictly: what two parsers might read differently is refused, so that the worker connects to the host
 -- that was meant. Which addresses the host may have is judged by the worker, after it has resolved the name.
 create or replace function menzil._check_url(p_path text, p_value jsonb) returns void
@@ -72,19 +101,8 @@ declare
   v_url text := p_value #>> '{}';
   v_parts text[] := regexp_match(v_url, E'^(https?)://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?(?:[/?][^\\[\\]]*)?$', 'i');   -- scheme, host, port
   v_host text := v_parts[2];
-  v_is_host boolean := false;
   v_wrong record;
 begin
-  -- A host that ends in a number is an address of version 4 in its usual spelling: 127.1, 0x7f000001 and the like are
-  -- names to some readers and addresses to others. A dot at the end makes another name of the same host.
-  begin
-    v_is_host := case
-      when v_host like '[%' then family(btrim(v_host, '[]')::inet) = 6
-      when v_host ~* E'(^|\\.)([0-9]+|0x[0-9a-f]*)$' then v_host ~ E'^((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(\\.(?!$)|$)){4}$'
-      else length(v_host) <= 253 and v_host ~ E'^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\\.(?!$)|$))+$' end;
-  exception when invalid_text_representation then
-    null;
-  end;
   select r.what, r.hint into v_wrong from (values
       (jsonb_typeof(p_value) <> 'string', 'must be a URL', null),
       (length(v_url) > 2048, 'is longer than 2048 characters', null),
@@ -94,7 +112,7 @@ begin
       (v_url ~ '#', 'may not have a fragment', 'Leave out # and what follows: it is never sent.'),
       (v_parts is null, 'must be http:// or https://, a host, an optional port and a path', 'For instance https://example.com:8443/hook.'),
       (v_parts[3]::integer not between 1 and 65535, 'has a port outside 1 to 65535', null),
-      (not v_is_host, 'has a host that cannot exist',
+      (not menzil._is_host(v_host), 'has a host that cannot exist',
        'Labels of a host name have 1 to 63 characters, without a dot after the last; addresses are written 192.0.2.1 or [2001:db8::1].'),
       (lower(v_parts[1]) = 'http' and p_path <> 'proxy.url' and not (select s.http_allow_http from menzil.setting_value s), 'must be https://',
        'The setting http_allow_http allows http://.')

@@ -6,7 +6,7 @@ returns table (path text, kind text, minimum numeric, maximum numeric, choices t
 language sql stable as $$
   select r.path, r.kind, r.minimum, r.maximum, r.choices
     from menzil.protocol p cross join jsonb_to_recordset(p.rules) r(path text, kind text, minimum numeric, maximum numeric, choices text[])
-   where p.name = p_protocol
+   where p.name = p_protocol and p.name <> all (menzil._built_in_protocols())
   union all
   select r.* from (values
       ('url', 'url', null::numeric, null::numeric, null::text[]),
@@ -63,4 +63,49 @@ language sql stable as $$
       ('proxy.password', 'secret', 0, 8192, null)
     ) r(path, kind, minimum, maximum, choices)
    where p_protocol = 'http'
+  union all
+  select r.path, r.kind, r.minimum, r.maximum, r.choices from (values
+      ('{nats}'::text[], 'servers', 'servers', 1::numeric, 10::numeric, null::text[]),   -- tried in this order
+      ('{nats}', 'subject', 'subject', 1, 255, null),
+      ('{nats}', 'stream', 'text', 1, 255, null),                        -- another stream must not take the message
+      ('{nats}', 'dedup', 'boolean', null, null, null),                  -- default: true
+      ('{nats}', 'message_ttl', 'boolean', null, null, null),            -- what is left until expires_at goes along
+      ('{redis}', 'host', 'host', null, null, null),
+      ('{redis}', 'port', 'integer', 1, 65535, null),
+      ('{redis}', 'db', 'integer', 0, 65535, null),
+      ('{redis}', 'stream', 'text', 1, 1024, null),
+      ('{redis}', 'maxlen', 'integer', 1, 9007199254740991, null),
+      ('{redis}', 'maxlen_exact', 'boolean', null, null, null),
+      ('{redis}', 'create_stream', 'boolean', null, null, null),         -- default: true
+      ('{redis}', 'durability', 'choice', null, null, '{reply,fsync,replicas}'),
+      ('{redis}', 'replicas', 'integer', 1, 100, null),
+      ('{redis}', 'dedup_seconds', 'integer', 0, 604800, null),          -- 0: an id is not remembered
+
+      ('{nats,redis}', 'headers', 'headers', 0, 100, null),
+      ('{nats,redis}', 'timeout_seconds', 'number', 1, 300, null),       -- from handing over to the acknowledgement
+      ('{nats,redis}', 'connect_timeout_seconds', 'number', 0.1, 300, null),
+      ('{nats,redis}', 'capture_response', 'boolean', null, null, null),
+      ('{nats,redis}', 'auth', 'object', null, null, null),
+      ('{nats}', 'auth.type', 'choice', null, null, '{token,password,nkey,credentials}'),
+      ('{nats,redis}', 'auth.username', 'text', 1, 255, null),
+      ('{nats,redis}', 'auth.password', 'secret', 0, 8192, null),
+      ('{nats}', 'auth.token', 'secret', 1, 8192, null),
+      ('{nats}', 'auth.nkey_seed', 'secret', 58, 58, null),
+      ('{nats}', 'auth.credentials', 'credentials', null, 65536, null),  -- the text of a .creds file
+      ('{nats,redis}', 'cloudevents', 'object', null, null, null),
+      ('{nats,redis}', 'cloudevents.mode', 'choice', null, null, '{binary,structured}'),
+      ('{nats,redis}', 'cloudevents.source', 'text', 1, 1024, null),
+      ('{nats,redis}', 'cloudevents.type', 'text', 1, 1024, null),
+      ('{nats,redis}', 'rate_limit', 'limit object', null, null, null),
+      ('{nats,redis}', 'rate_limit.count', 'integer', 1, 2147483647, null),
+      ('{nats,redis}', 'rate_limit.interval_ms', 'integer', 1, 86400000, null),
+      ('{nats,redis}', 'max_concurrency', 'limit', 1, 2147483647, null),
+      ('{nats,redis}', 'tls', 'object', null, null, null),
+      ('{nats,redis}', 'tls.enabled', 'boolean', null, null, null),      -- default: true, once there is a tls
+      ('{nats,redis}', 'tls.verify', 'boolean', null, null, null),
+      ('{nats,redis}', 'tls.ca', 'certificate', null, 262144, null),
+      ('{nats,redis}', 'tls.cert', 'certificate', null, 262144, null),
+      ('{nats,redis}', 'tls.key', 'private key', null, 65536, null)
+    ) r(protocols, path, kind, minimum, maximum, choices)
+   where p_protocol = any (r.protocols)
 $$;

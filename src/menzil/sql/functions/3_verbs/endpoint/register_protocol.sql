@@ -8,9 +8,9 @@ declare
 begin
   if p_name is null or p_rules is null then
     perform menzil._refuse_null('A name and the rules of a protocol');
-  elsif p_name !~ '^[a-z][a-z0-9_-]{0,62}$' or p_name = 'http' then
+  elsif p_name !~ '^[a-z][a-z0-9_-]{0,62}$' or p_name = any (menzil._built_in_protocols()) then
     perform menzil._refuse_value(format('%s cannot be the name of a protocol.', quote_literal(menzil._shown(p_name))),
-      'Use lower-case letters, digits, _ and -; http is built in.');
+      format('Use lower-case letters, digits, _ and -; %s are built in.', array_to_string(menzil._built_in_protocols(), ', ')));
   elsif jsonb_typeof(p_rules) <> 'array' then
     perform menzil._refuse_value('The rules of a protocol must be a JSON array of objects.', 'For instance [{"path": "topic", "kind": "text", "minimum": 1, "maximum": 249}].');
   end if;

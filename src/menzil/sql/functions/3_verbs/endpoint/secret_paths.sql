@@ -4,7 +4,7 @@ returns table (path text[], stored_path text[])
 language sql stable as $$
   select string_to_array(r.path, '.'), string_to_array(r.path, '.')
     from menzil._config_rules(p_protocol) r
-   where r.kind in ('secret', 'signing secret', 'private key') and p_config #> string_to_array(r.path, '.') is not null
+   where r.kind in ('secret', 'signing secret', 'private key', 'credentials') and p_config #> string_to_array(r.path, '.') is not null
   union all
   select string_to_array(r.path, '.') || (e.n - 1)::text,
          string_to_array(r.path, '.') || (count(*) filter (where menzil._is_secret_mark(e.value)) over (partition by r.path order by e.n) - 1)::text

@@ -17,6 +17,8 @@ begin
   perform menzil._check_config(p_protocol, p_config);
   if p_protocol = 'http' then
     perform menzil._check_http_config(p_config);
+  elsif p_protocol in ('nats', 'redis') then
+    perform menzil._check_broker_config(p_protocol, p_config);
   end if;
   return true;
 end $$;

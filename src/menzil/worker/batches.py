@@ -1,0 +1,187 @@
+"""Messages to endpoints whose protocol takes many at once: one task, and one write, for each batch.
+
+A batch is what waits for one endpoint, up to the size that its protocol names: no batch waits until it is full. An
+endpoint has up to LANES batches under way. Messages in batches take no slots: a batch of hundreds costs about as much
+as one delivery. `concurrency` bounds the batches under way instead, and slow ones make room as slow deliveries do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from menzil.model.message import Message
+from menzil.model.outcome import Outcome
+from menzil.telemetry.tracing import CARRIED
+from menzil.worker import outcomes
+from menzil.worker.held import Held
+
+if TYPE_CHECKING:
+    from menzil.worker.source import Source
+
+#: Batches under way for one endpoint.
+LANES = 3
+#: Bytes of bodies in one batch; a single larger message is a batch of its own.
+BYTES = 4 * 1024 * 1024
+#: Seconds after which a batch makes room for another, and how many times `concurrency` there may be then.
+SLOW, ELASTIC = 1.0, 5
+
+#: How many messages of an endpoint may be delivered together; 1 where its protocol takes them one by one.
+Size = Callable[[str], int]
+#: Delivers messages of one endpoint and returns an outcome for each, in their order.
+CallMany = Callable[[Sequence[Message]], Awaitable[Sequence[Any]]]
+
+
+class Line:
+    """What this worker holds of one endpoint."""
+
+    __slots__ = ("channel", "flying", "held", "is_out", "size", "waiting")
+
+    def __init__(self, channel: str) -> None:
+        self.channel = channel
+        self.size = 1
+        self.waiting: dict[Held, None] = {}  # in the order of their coming
+        self.flying = 0  # batches under way
+        self.held = 0  # messages that wait or are under way
+        self.is_out = False  # it has as many as it can use
+
+
+class Batches:
+    """The batches of one source."""
+
+    def __init__(self, source: Source, size: Size, call: CallMany) -> None:
+        self._source = source
+        self._size = size
+        self._call = call
+        self._lines: dict[str, Line] = {}
+        self._flights: dict[asyncio.Task[None], float] = {}  # when each began
+        self._wish = 0  # messages that the next lease may bring beyond the slots
+        self.count = 0  # messages that wait or are under way
+
+    # How much to lease
+
+    @property
+    def out(self) -> list[str]:
+        """Endpoints that have as many messages here as they can use."""
+        return [line.channel for line in self._lines.values() if line.is_out]
+
+    @property
+    def room(self) -> int:
+        """How many messages may be leased beyond the slots: as many as the last lease shows that there are takers."""
+        free = sum(max(0, LANES * line.size - line.held) for line in self._lines.values())
+        return min(free, self._wish)
+
+    def takes(self, channel: str) -> bool:
+        """Whether messages of this endpoint are delivered in batches."""
+        return self._size(channel) > 1
+
+    def leased(self, count: int) -> None:
+        """A lease brought so many messages for batches."""
+        self._wish = 2 * count
+
+    # Delivering
+
+    def take_in(self, new: Iterable[Held]) -> None:
+        """Put what was leased in line."""
+        for held in new:
+            line = self._lines.get(held.channel)
+            if line is None:
+                line = self._lines[held.channel] = Line(held.channel)
+            held.line = line
+            line.waiting[held] = None
+            line.held += 1
+            self.count += 1
+        self.go()
+
+    def go(self) -> None:
+        """Start batches for what waits."""
+        for line in list(self._lines.values()):
+            line.size = max(1, self._size(line.channel))
+            while line.waiting and line.flying < LANES and self._has_room():
+                self._start(line)
+            line.is_out = line.held >= (LANES - line.is_out) * line.size
+            if not line.held:
+                del self._lines[line.channel]
+
+    def _has_room(self) -> bool:
+        limit = monotonic() - SLOW
+        young = sum(began >= limit for began in self._flights.values())
+        most = self._source.concurrency
+        return young < most and len(self._flights) < most * ELASTIC
+
+    def _start(self, line: Line) -> None:
+        now, longest, size = monotonic(), self._source.lease * 2 / 3, 0
+        batch: list[Held] = []
+        while line.waiting and len(batch) < line.size:
+            held = next(iter(line.waiting))
+            if now >= held.kept_at + longest:
+                self._source.shift.keeper.lose(held, "it waited too long")
+                continue
+            size += held.message.size
+            if batch and size > BYTES:
+                break
+            del line.waiting[held]
+            batch.append(held)
+        if not batch:
+            return
+        line.flying += 1
+        task = asyncio.create_task(self._fly(line, batch), name=f"menzil-batch-{line.channel}")
+        self._flights[task] = now
+
+    async def _fly(self, line: Line, batch: list[Held]) -> None:
+        began, source, task = monotonic(), self._source, asyncio.current_task()
+        messages = [held.message for held in batch]
+        spans = source.shift.spans
+        processes = [spans.process(message, source.shift.name) for message in messages] if spans else []
+        if processes:
+            for held, process in zip(batch, processes, strict=True):
+                held.span = process.context
+            CARRIED.set({process.message_id: process.carried for process in processes})
+        found: Sequence[Outcome]
+        try:
+            found = read_all(await self._call(messages), line.channel, len(batch))
+        except asyncio.CancelledError:
+            found = [outcomes.BACK] * len(batch)  # stopped with the worker
+        finally:
+            line.flying -= 1
+            if task is not None:
+                self._flights.pop(task, None)
+        seconds = monotonic() - began
+        for process, outcome in zip(processes, found, strict=False):
+            process.over(outcome, seconds)
+        for held, outcome in zip(batch, found, strict=True):
+            source.end_batched(held, outcome, seconds)
+        was_out = line.is_out
+        self.go()
+        source.room.set()
+        if was_out and not line.is_out:
+            source.bell.ring()  # the leaser may wait for other endpoints
+
+    # Stopping
+
+    def leave(self, held: Held) -> None:
+        """A message is out of our hands. One that waits is taken out of its line."""
+        line = held.line
+        assert line is not None
+        line.held -= 1
+        self.count -= 1
+        line.waiting.pop(held, None)
+
+    def waiting(self) -> list[Held]:
+        """Messages with which no batch has begun."""
+        return [held for line in self._lines.values() for held in line.waiting]
+
+    def stop(self) -> None:
+        """Stop every batch; its messages are handed back."""
+        for task in list(self._flights):
+            task.cancel()
+
+
+def read_all(results: object, channel: str, count: int) -> list[Outcome]:
+    """Read what a protocol returned for a batch. Without one outcome for each message, none can be believed."""
+    if not isinstance(results, list | tuple) or len(results) != count:
+        said = f"{len(results)} outcomes" if isinstance(results, list | tuple) else f"a {type(results).__qualname__}"
+        return [outcomes.unusable(f"The protocol of {channel} returned {said} for {count} messages.")] * count
+    return [outcomes.read(result, channel) for result in results]
