@@ -37,7 +37,7 @@ class Run:
         self.dsn = dsn
         self.folder = folder
         self.modules = modules
-        self.names: dict[str, Any] = {"__name__": "__page__"}
+        self.names: dict[str, Any] = {"__name__": "__page__", "handle": len}
         self.said = ""
         programs = folder / ".bin"
         programs.mkdir()
@@ -102,7 +102,9 @@ class Run:
         with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said), contextlib.chdir(self.folder):
             for name, value in self.environ.items():
                 patch.setenv(name, value)
-            exec(compile(ast.parse(block.text), f"line {block.line}", "exec"), self.names)
+            # Pages call the database of their reader shop.
+            text = block.text.replace('"postgresql:///shop"', repr(self.dsn))
+            exec(compile(ast.parse(text), f"line {block.line}", "exec"), self.names)
         return said.getvalue()
 
     def _node(self, block: Block) -> str:
