@@ -23,6 +23,15 @@ def test_every_option_that_the_command_line_page_names_exists() -> None:
     assert set(re.findall(r"--[a-z][a-z-]+", CLI)) - there == set()
 
 
+def test_the_page_of_the_worker_has_every_option_of_its_command_and_no_other() -> None:
+    page = (DOCS / "reference" / "worker.md").read_text()
+    table = page.split("| option | meaning |")[1].split("\n\n")[0]
+    listed = {option for row in table.splitlines() for option in re.findall(r"`(--[a-z-]+)", row.partition(" | ")[0])}
+    (told,) = re.findall(r"## menzil worker\n(.*?)\n## ", cli_options.page(), re.DOTALL)
+    there = set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", told, re.MULTILINE))
+    assert there - {"--help", "--verbose"} == listed
+
+
 def test_llms_txt_is_what_the_index_says() -> None:
     assert llms.FILE.read_text() == llms.text(), "python tools/llms.py writes it"
     assert llms.text(llms.INDEX.read_text().replace("- [Deploy]", "- [Send away]")) != llms.text()
