@@ -19,7 +19,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint pictures release-check bench load torture up clean
+.PHONY: help setup demo test lint docs pictures release-check bench load torture up clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -39,6 +39,11 @@ lint: setup ## style, types and the walls between the rooms
 	$(BIN)/mypy --strict src tools examples/demo tests bench
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/twins.py --check
+
+docs: setup ## build the documentation as a site with search, build/site, and check its links
+	$(BIN)/python tools/cli_options.py --check
+	$(BIN)/python tools/llms.py --check
+	$(BIN)/python tools/site.py
 
 pictures: setup ## take the pictures of README and docs anew, with the Chromium of this machine
 	MENZIL_PICTURES=docs/pictures $(BIN)/python -m pytest -q -n 0 tests/console/test_pictures.py

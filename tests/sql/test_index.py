@@ -1,4 +1,7 @@
-"""docs/reference/sql-index.md: every function, its file, the tables it writes. MENZIL_GOLDEN=rewrite writes it."""
+"""docs/reference/sql-index.md: every function, what its comment says, its file, the tables it writes.
+
+MENZIL_GOLDEN=rewrite writes the page.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,12 @@ WRITES = r"(?i)\b(insert into|update|delete from) (?:only )?menzil\.(\w+)"
 MARKS = {"insert into": "+", "update": "~", "delete from": "-"}
 HEAD = """# Where each function is
 
-Every function of the schema, its file under `src/menzil/sql/functions`, and the tables it writes itself: `+` inserts,
-`~` updates, `-` deletes. `message` stands for its monthly partitions.
+Every function of the schema, what the comment above it says first, its file under `src/menzil/sql/functions`, and
+the tables it writes itself: `+` inserts, `~` updates, `-` deletes. `message` stands for its monthly partitions.
+Functions with a leading underscore are private. How to call the others: [SQL](sql.md).
 
-| function | file | writes |
-|---|---|---|
+| function | what it does | file | writes |
+|---|---|---|---|
 """
 
 
@@ -31,6 +35,22 @@ def homes() -> dict[str, Path]:
     }
 
 
+def told(text: str, name: str) -> str:
+    """The first sentence of the comment above a function. One comment may stand above several."""
+    comment: list[str] = []
+    before = ""
+    for line in text.splitlines():
+        if re.search(rf"create or replace (?:function|procedure) menzil\.{name}\b", line):
+            break
+        if line.startswith("--"):
+            comment = [*comment, line] if before.startswith("--") else [line]
+        before = line
+    else:
+        return ""
+    said = " ".join(line.lstrip("- ").rstrip() for line in comment)
+    return re.split(r"(?<=[.:]) (?=[A-Z(])", said)[0].rstrip(".:").replace("|", "\\|").replace("*", "\\*")
+
+
 def written(text: str) -> str:
     found: dict[str, set[str]] = {}
     for verb, table in re.findall(WRITES, text):
@@ -41,8 +61,9 @@ def written(text: str) -> str:
 
 def test_the_index_is_what_the_functions_are(queue: Queue) -> None:
     texts = sources(queue)
+    says = {name: told((ROOMS / path).read_text(), name) for name, path in homes().items() if name in texts}
     rows = [
-        f"| `{name}` | {path} | {'' if name in TEMPLATE else written(texts[name])} |\n"
+        f"| `{name}` | {says[name]} | {path} | {'' if name in TEMPLATE else written(texts[name])} |\n"
         for name, path in sorted(homes().items())
         if name in texts
     ]
@@ -50,6 +71,8 @@ def test_the_index_is_what_the_functions_are(queue: Queue) -> None:
     if os.environ.get("MENZIL_GOLDEN") == "rewrite":
         PAGE.write_text(page)
     assert page.splitlines() == PAGE.read_text().splitlines()
+    # channel_purge says it for both.
+    assert [name for name in says if not says[name] and not name.startswith("_")] == ["purge_endpoint"]
 
 
 #: send.sql holds menzil.send, and send_many.sql the first of two functions of that name.

@@ -170,3 +170,12 @@ def test_the_reference_lists_every_setting_with_its_default_and_range(conn: psyc
         "select name, default_value, coalesce(minimum || '–' || maximum, ''), unit from menzil.settings"
     ).fetchall()
     assert listed == actual
+
+
+def test_the_reference_says_of_each_setting_what_the_database_says_and_perhaps_more(conn: psycopg.Connection) -> None:
+    page = (REFERENCE / "settings.md").read_text(encoding="utf-8").replace("`", "").replace("\\*", "*")
+    rows = (line.strip("|").split(" | ") for line in page.splitlines() if line.startswith("| "))
+    says = {row[0].strip(): row[-1].strip() for row in rows if len(row) >= 3}
+    for name, description in conn.execute("select name, description from menzil.settings"):
+        told = description[0].lower() + description[1:].rstrip(".")
+        assert says[name].startswith(told), name

@@ -29,7 +29,7 @@ select m.id, d.status, c.name as channel, m.channel_id as endpoint_id, m.priorit
   cross join lateral (
     select m.*, null::jsonb as response from menzil.message m where d.responses is null and d.ids is null and m.id between d.lo_id and d.hi_id
     union all
-    select m.*, null from menzil.message m where d.responses is null and d.ids is not null and m.id = any (d.ids)
+    select m.*, null::jsonb as response from menzil.message m where d.responses is null and d.ids is not null and m.id = any (d.ids)
     union all
     select m.*, e.response
       from (select unnest(coalesce(d.ids, array(select generate_series(d.lo_id, d.hi_id)))) as id, unnest(d.responses) as response

@@ -1,6 +1,7 @@
 -- Live messages: pending or processing. Where a message is tells its state: in a run of its lane, in a line of the log, on the
 -- schedule, behind its ordering key, or in a lease. The channel is joined in each part, so that a filter by channel reads only
--- the runs, schedules and keys of that channel.
+-- the runs, schedules and keys of that channel. Constants have their names in every part: after a restore PostgreSQL would print
+-- names of its own, and the drift check would take the view for changed.
 create or replace view menzil.queue as
 select q.id, q.status, q.channel,
        case when q.protocol is not null then q.channel_id end as endpoint_id,
@@ -22,22 +23,25 @@ select q.id, q.status, q.channel,
                                      else array(select generate_series(r.first_id + coalesce(l.gone, 0), r.first_id + r.n - 1)) end) u(id)
      where not exists (select 1 from menzil.withdrawn w where w.id = u.id)
     union all
-    select u.id, c.id, c.name, c.protocol, 'pending', null, null, null, null
+    select u.id, c.id, c.name, c.protocol, 'pending' as status, null::timestamptz as leased_at, null::timestamptz as unlock_at,
+           null::bigint as attempt, null::text as worker
       from menzil.channel c
       join (select n.channel_id, n.ids, n.first_id, n.n from menzil.line n where n.rank is not null and n.flags & 64 = 0
             union all select a.channel_id, a.ids, a.first_id, a.n from menzil.aside a where a.rank is not null and a.flags & 64 = 0) l on l.channel_id = c.id
       cross join lateral unnest(coalesce(l.ids, array(select generate_series(l.first_id, l.first_id + l.n - 1)))) u(id)
      where not exists (select 1 from menzil.withdrawn w where w.id = u.id)
     union all
-    select s.id, c.id, c.name, c.protocol, 'pending', null, null, null, null
+    select s.id, c.id, c.name, c.protocol, 'pending' as status, null::timestamptz as leased_at, null::timestamptz as unlock_at,
+           null::bigint as attempt, null::text as worker
       from menzil.channel c join menzil.scheduled s on s.channel_id = c.id
      where not exists (select 1 from menzil.withdrawn w where w.id = s.id)
     union all
-    select k.id, c.id, c.name, c.protocol, 'pending', null, null, null, null
+    select k.id, c.id, c.name, c.protocol, 'pending' as status, null::timestamptz as leased_at, null::timestamptz as unlock_at,
+           null::bigint as attempt, null::text as worker
       from menzil.channel c join menzil.key_queue k on k.channel_id = c.id and k.waits = 1
     union all
     -- A lease may hold messages of several channels.
-    select m.id, c.id, c.name, c.protocol, 'processing', l.leased_at, l.unlock_at, l.attempt, l.worker
+    select m.id, c.id, c.name, c.protocol, 'processing' as status, l.leased_at, l.unlock_at, l.attempt, l.worker
       from menzil.lease l cross join lateral unnest(l.ids) u(id)
       cross join lateral (select m.id, m.channel_id from menzil.message m where m.id = u.id offset 0) m
       join menzil.channel c on c.id = m.channel_id
