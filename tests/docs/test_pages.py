@@ -16,6 +16,9 @@ from tests.docs.running import Run, node_modules
 ELSEWHERE = {
     "README.md": "tests/integration/test_examples.py",
     "docs/tutorials/first-message.md": "tests/integration/test_examples.py",
+    "docs/tutorials/fastapi.md": "tests/integration/test_walks.py",
+    "docs/tutorials/django.md": "tests/integration/test_walks.py",
+    "docs/tutorials/operator.md": "tests/integration/test_walks.py",
     "docs/tutorials/spark.md": "tests/spark/test_tutorial.py",
     "docs/how-to/stream-from-the-queue.md": "tests/spark/test_stream_page.py",
     "docs/how-to/test-your-handlers.md": "tests/testing/test_plugin.py",
@@ -30,6 +33,8 @@ CHECKED = {
         "explanation/embedded",
         "explanation/figures",
         "explanation/torture",
+        "how-to/deliver-to-nats",
+        "how-to/deliver-to-redis",
         "how-to/deploy-the-console",
         "how-to/encrypt-secrets",
         "how-to/find-out-why-a-message-waits",
