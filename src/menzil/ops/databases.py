@@ -107,7 +107,8 @@ def name_of(dsn: str) -> str:
     if "=" in name or "://" in name:  # libpq reads a connection string there, too, and it may hold a password
         name = "default"
     host = ask("host", "PGHOST") or ask("hostaddr", "PGHOSTADDR") or service or "local"
-    return f"{name}@{host}:{ask('port', 'PGPORT') or 5432}"
+    port = ask("port", "PGPORT").strip(",") or "5432"  # libpq gives several hosts as many empty ports
+    return f"{name}@{host}:{port}"
 
 
 def secrets_of(databases: Iterable[Named]) -> list[str]:

@@ -59,23 +59,23 @@ class Leasing:
             try:
                 count = await self._ask(wanted, idle, asked_at)
             except ConnectionFailedError:
-                self._ask_no_more()
+                source.leased(all_of_them=False)
                 await shift.lease.rest()
                 continue
             except CopyError:
                 # The address leads to another database than before: a name or a pooler was pointed at a copy.
-                self._ask_no_more()
+                source.leased(all_of_them=False)
                 await shift.standstill.over()
                 continue
             except Exception as error:
                 # Nothing a new connection would cure: somebody has to look, and meanwhile we ask less and less often.
                 shift.log.error("lease_failed", source=source.name, error=error)
-                self._ask_no_more()
+                source.leased(all_of_them=False)
                 await source.bell.wait(source.bell.count, trouble)
                 trouble = min(LONGEST, trouble * 2)
                 continue
             trouble = SHORTEST
-            source.asked, source.hungry = 0, count >= wanted
+            source.leased(all_of_them=count >= wanted)
             if count:
                 shift.happened += 1
                 wake.vain = 0
@@ -96,10 +96,6 @@ class Leasing:
                     idle = False  # ask at once; if it was for nothing, say again that we wait
                     continue
             idle = True
-
-    def _ask_no_more(self) -> None:
-        """This database does not answer: others may have its permits."""
-        self.source.asked, self.source.hungry = 0, False
 
     async def _ask(self, limit: int, idle: bool, asked_at: float) -> int:
         """Lease and take in; return how many."""

@@ -38,7 +38,7 @@ class Pool:
         if source in self._sources:
             self._sources.remove(source)
         self._stand(source, in_line=False)
-        self._call()
+        self.call()
 
     def ask(self, source: Source) -> None:
         """Set the limit of a source that is about to lease; others keep what they use within their part."""
@@ -51,7 +51,8 @@ class Pool:
                 free -= one.limit
         for one in self.line[: self.line.index(source) if source in self.line else None]:
             free -= max(0, min(self._wanted(one), max(1, level)) - one.limit)
-        source.resize(max(_running(source), min(self.size, free)))
+        # What it has of its part stays: it may have been called from the line for that.
+        source.resize(max(_running(source), min(source.limit, part), min(self.size, free)))
         self._stand(source, in_line=source.limit < part)
 
     def ended(self, source: Source) -> None:
@@ -60,17 +61,18 @@ class Pool:
         if source.limit > kept:
             source.resize(kept)
             self._stand(source, in_line=not kept and (source.hungry or bool(source.queue)))
-            self._call()
+            self.call()
 
     def pass_on(self) -> None:
         """Wake sources that could have more, now that others may use less; called now and then."""
         if sum(_used(one) for one in self._sources) < self.size:
-            self._call()
+            self.call()
             for one in self._sources:
                 if one.hungry and one.limit < self.size:
                     one.turn()
 
-    def _call(self) -> None:
+    def call(self) -> None:
+        """Let sources in line take what is free, the first one first."""
         for one in list(self.line):
             one.turn()
 

@@ -199,6 +199,12 @@ class Source:
             self.asked = max(0, self.limit + self.slow - len(self.held))
             self.room.set()
 
+    def leased(self, *, all_of_them: bool) -> None:
+        """A lease is over, and brought as many messages as it asked for, or fewer: then others may have its permits."""
+        self.asked, self.hungry = 0, all_of_them
+        if self.pool is not None and self.pool.line and not all_of_them:
+            self.pool.call()
+
     @property
     def _is_over(self) -> bool:
         """Whether as many deliveries are under way as there are permits."""
@@ -231,6 +237,8 @@ class Source:
             now = monotonic()
             turn_ends = now + TURN
             while queue:
+                if self.pool is not None and self._is_over:
+                    break  # the permit of this slot has gone to another database
                 held = queue.popleft()
                 if self._roused < ROUSED and queue:
                     self._rouse()
@@ -260,8 +268,6 @@ class Source:
                     self._slots.discard(task)
                     self._rouse()
                     return
-                if self.pool is not None and self._is_over:
-                    break  # the permit of this slot has gone to another database
                 if now > turn_ends and queue:
                     await asyncio.sleep(0)
                     now = monotonic()
