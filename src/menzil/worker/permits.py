@@ -64,11 +64,11 @@ class Pool:
             self.call()
 
     def pass_on(self) -> None:
-        """Wake sources that could have more, now that others may use less; called now and then."""
-        if sum(_used(one) for one in self._sources) < self.size:
+        """Wake sources that could use more, now that others may use less."""
+        if sum(min(one.limit, _used(one)) for one in self._sources) < self.size:
             self.call()
             for one in self._sources:
-                if one.hungry and one.limit < self.size:
+                if one.limit < (self.size if one.hungry else _used(one)):
                     one.turn()
 
     def call(self) -> None:

@@ -202,8 +202,8 @@ class Source:
     def leased(self, *, all_of_them: bool) -> None:
         """A lease is over, and brought as many messages as it asked for, or fewer: then others may have its permits."""
         self.asked, self.hungry = 0, all_of_them
-        if self.pool is not None and self.pool.line and not all_of_them:
-            self.pool.call()
+        if self.pool is not None and not all_of_them:
+            self.pool.pass_on()
 
     @property
     def _is_over(self) -> bool:
