@@ -138,7 +138,7 @@ class Acting:
 
     def _purpose(self, act: Act, visit: Visit) -> str:
         """What a plan is sealed for: this act, in this session, and in this database."""
-        return f"plan {act.name} {visit.session.id} {self._desk.name}"
+        return f"plan {act.name} {visit.session.id} {self._desk.name}".rstrip()  # one database has no name
 
     async def _prefilled(self, act: Act, query: Mapping[str, str]) -> Mapping[str, str]:
         """What the fields hold already; nothing where that cannot be asked."""

@@ -98,7 +98,7 @@ class Desk:
 
     def csrf(self, visit: Visit, what: str) -> str:
         """The token of a form: bound to the session, the person and what the form does."""
-        return self.signer.mac("form", self.name, visit.session.id, visit.access.name, what)
+        return self.signer.mac("form", *filter(None, [self.name]), visit.session.id, visit.access.name, what)
 
     def html(
         self, request: Request, template: str, values: Mapping[str, Any], visit: Visit | None, status: int = 200
