@@ -11,6 +11,7 @@ from menzil.cli.channel_look import state, turns
 from menzil.cli.database import Database, on_database
 from menzil.cli.names import knowing_names, page, page_options
 from menzil.cli.plan import carry_out, yes_option
+from menzil.cli.several import on_databases
 from menzil.cli.show import cell, count, document, fields, json_option, say
 from menzil.model.errors import UnknownNameError, UsageError
 from menzil.ops import channels, looking
@@ -29,7 +30,7 @@ channel.add_command(turns)
 @channel.command("list")
 @page_options
 @json_option
-@on_database
+@on_databases
 def list_channels(db: Database, limit: int, after: str, as_json: bool) -> None:
     """List channels by name, endpoints included."""
     found = db.run(looking.channels(limit + 1, after))

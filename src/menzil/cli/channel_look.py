@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from menzil.cli.database import Database, on_database
+from menzil.cli.database import Database
 from menzil.cli.names import knowing_names, page_options
+from menzil.cli.several import on_databases
 from menzil.cli.show import cell, document, json_option, say, table
 from menzil.watch import channels
 from menzil.watch.channels import SORTS
@@ -19,7 +20,7 @@ from menzil.watch.states import number
 @click.option("--held", is_flag=True, help="Only channels that something holds.")
 @page_options
 @json_option
-@on_database
+@on_databases
 def state(
     db: Database, name: str | None, sort: str, contains: str, held: bool, limit: int, after: str, as_json: bool
 ) -> None:
@@ -77,7 +78,7 @@ def show_channel(one: dict[str, object]) -> None:
 @click.command()
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Most turns to show.")
 @json_option
-@on_database
+@on_databases
 def turns(db: Database, limit: int, as_json: bool) -> None:
     """Show the next leases over all channels as workers would take them, and who is passed over. Takes nothing."""
     found = channels.turns(db.run, limit)

@@ -6,12 +6,12 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from menzil.cli.database import connect, demand, located
-from menzil.cli.dsn import dsn_option
+from menzil.cli.dsn import dsns_options, several_of
 from menzil.cli.lifeline import listener
 from menzil.cli.show import say
 from menzil.model.errors import UsageError
@@ -25,7 +25,7 @@ VARIABLE = "MENZIL_CONSOLE_TOKENS"
 
 
 @click.command()
-@dsn_option
+@dsns_options
 @click.option("--acts-dsn", metavar="DSN", help="Database again, as a role that may act.  [default: --dsn]")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen at.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8642, show_default=True, help="0 takes a free one.")
@@ -42,7 +42,8 @@ VARIABLE = "MENZIL_CONSOLE_TOKENS"
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", help="JSON has one object a line.")
 @click.option("--no-greeting", is_flag=True, hidden=True, help="`menzil up` greets itself.")
 def console(
-    dsn: str | None,
+    dsns: Sequence[str],
+    dsn_file: Path | None,
     acts_dsn: str | None,
     host: str,
     port: int,
@@ -73,25 +74,33 @@ def console(
     if not lines and not is_loopback(host):
         sentence = f"{host} is not this machine alone, and there is no token: anybody could act."
         raise UsageError(sentence, hint="make one with `menzil console --new-token NAME:ROLE`, then give --token")
-    from menzil.console import Console
+    from menzil.console import Console, Consoles
+    from menzil.console.door import local_access
+    from menzil.console.running import serve
 
     loggers = ("menzil.console", "menzil.metrics", "menzil.database", "uvicorn")
     log_to_stderr(loggers, log_format, level=logging.WARNING, redact=Redactor().text)
-    with located(dsn, migrated=True) as found:
+    options: dict[str, Any] = {
+        "tokens": lines, "local": None if lines else local_access(), "read_only": read_only, "payloads": payloads,
+        "hosts": [*hosts, *([host] if host not in ("0.0.0.0", "::") else [])], "prefix": prefix.rstrip("/"),
+        "metrics_token": metrics_token, "metrics_open": is_loopback(host), "trace_url": trace_url, "lake": lake,
+    }  # fmt: skip
+
+    def ready(bound: int) -> None:
+        if not no_greeting:
+            _greet(host, bound, prefix, bool(lines))
+
+    named = several_of(dsns, dsn_file)
+    if named is not None:
+        if acts_dsn is not None:
+            raise UsageError("--acts-dsn is for a console with one database.", hint="leave it out")
+        # Not asked first, as one database is: one that is down must not keep the others from being shown.
+        serve(Consoles({one.name: one.dsn for one in named}, **options), host, port, ready, listener())
+        return
+    with located(dsns[0] if dsns else None, migrated=True) as found:
         with connect(found) as conn:
             demand(conn, found)
-        from menzil.console.door import local_access
-        from menzil.console.running import serve
-
-        app = Console(
-            found, acts_dsn=acts_dsn, tokens=lines, local=None if lines else local_access(), read_only=read_only,
-            payloads=payloads, hosts=[*hosts, *([host] if host not in ("0.0.0.0", "::") else [])],
-            prefix=prefix.rstrip("/"), metrics_token=metrics_token, metrics_open=is_loopback(host),
-            trace_url=trace_url, lake=lake,
-        )  # fmt: skip
-        serve(
-            app, host, port, lambda bound: None if no_greeting else _greet(host, bound, prefix, bool(lines)), listener()
-        )
+        serve(Console(found, acts_dsn=acts_dsn, **options), host, port, ready, listener())
 
 
 def token_lines(file: Path | None) -> list[str]:

@@ -11,6 +11,7 @@ from menzil.cli.names import limit_option, page
 from menzil.cli.plan import carry_out, yes_option
 from menzil.cli.progress import Progress
 from menzil.cli.redrive import redrive
+from menzil.cli.several import on_databases
 from menzil.cli.show import cell, count, document, fields, json_option, listing, say
 from menzil.cli.timeline import attempt_lines
 from menzil.model.errors import UnknownNameError
@@ -31,7 +32,7 @@ dlq.add_command(redrive)
 
 @dlq.command()
 @json_option
-@on_database
+@on_databases
 def summary(db: Database, as_json: bool) -> None:
     """Count dead letters by endpoint."""
     columns = ["endpoint_name", "failed_count", "redriven_count", "oldest_failed_at", "newest_failed_at"]
@@ -43,7 +44,7 @@ def summary(db: Database, as_json: bool) -> None:
 @click.option("--endpoint", metavar="NAME", help="Of this endpoint or channel.")
 @limit_option
 @json_option
-@on_database
+@on_databases
 def causes(db: Database, endpoint: str | None, limit: int, as_json: bool) -> None:
     """Group failed dead letters by what went wrong."""
     found = db.run(history.dlq_causes(endpoint, limit))
@@ -57,7 +58,7 @@ def causes(db: Database, endpoint: str | None, limit: int, as_json: bool) -> Non
 @click.option("--before", type=int, default=2**63 - 1, metavar="ID", help="Go on below this id.", show_default=False)
 @limit_option
 @json_option
-@on_database
+@on_databases
 def list_dead_letters(
     db: Database, endpoint: str | None, status: str | None, before: int, limit: int, as_json: bool
 ) -> None:

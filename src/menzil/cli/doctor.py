@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import click
 
 from menzil.cli.database import Database, connect, demand, located
-from menzil.cli.dsn import dsn_option
+from menzil.cli.dsn import dsns_options, several_of
 from menzil.cli.findings import report
+from menzil.cli.several import in_turn
 from menzil.cli.show import json_option
 from menzil.embedded.control import status as look
 from menzil.embedded.errors import EmbeddedError
@@ -23,13 +27,20 @@ NAMED = 10
 
 @click.command()
 @json_option
-@dsn_option
+@dsns_options
 @click.pass_context
-def doctor(ctx: click.Context, dsn: str | None, as_json: bool) -> None:
+def doctor(ctx: click.Context, dsns: Sequence[str], dsn_file: Path | None, as_json: bool) -> None:
     """Look for everything that is wrong and say what repairs it. Changes nothing.
 
     Exit codes: 0 all is well, 1 something to fix, 2 could not look.
     """
+    named = several_of(dsns, dsn_file)
+    if named is None:
+        ctx.exit(_examine(dsns[0] if dsns else None, as_json))
+    in_turn(named, lambda one: ctx.exit(_examine(one.dsn, as_json)), as_json=as_json)
+
+
+def _examine(dsn: str | None, as_json: bool) -> int:
     with located(dsn, migrated=True) as found, connect(found) as conn:
         db, status = Database(conn), check(conn)
         if status.verdict == "missing":
@@ -43,7 +54,7 @@ def doctor(ctx: click.Context, dsn: str | None, as_json: bool) -> None:
         if status.verdict == "ok":
             # What an older or newer schema answers is not ours to read.
             findings += examine_queue(db.run)
-    ctx.exit(report(findings, as_json=as_json))
+    return report(findings, as_json=as_json)
 
 
 def _database(db: Database, dsn: Dsn) -> Finding:

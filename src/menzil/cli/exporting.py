@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import psycopg
@@ -9,13 +11,28 @@ import psycopg
 from menzil.cli.database import connect, demand
 from menzil.model.errors import MenzilError
 from menzil.ops import seat
+from menzil.ops.databases import Named
 from menzil.ops.op import Op
 from menzil.ops.run import run
+from menzil.telemetry.exporters import Exporters
 
 T = TypeVar("T")
 
 #: Seconds of one statement, of a wait for a lock, and of a pause in a transaction.
 LIMITS = (5.0, 0.1, 5.0)
+
+
+@contextmanager
+def scraping_all(named: Sequence[Named]) -> Iterator[Exporters]:
+    """Exporters of several databases, each with a connection of its own."""
+    databases = {one.name: Scraped(one.dsn) for one in named}
+    exporters = Exporters({name: scraped.run for name, scraped in databases.items()})
+    try:
+        yield exporters
+    finally:
+        exporters.close()
+        for scraped in databases.values():
+            scraped.close()
 
 
 class Scraped:

@@ -96,7 +96,7 @@ class LazyGroup(click.Group):
         except MenzilError as error:
             raise CouldNotError(error) from error
         except psycopg.Error as error:
-            raise CouldNotError(translate(error) or _explain(error)) from error
+            raise CouldNotError(explained(error)) from error
         except OSError as error:
             if error.errno not in _FULL or error.filename is not None:
                 raise
@@ -104,7 +104,10 @@ class LazyGroup(click.Group):
             raise CouldNotError(MenzilError(f"The output cannot be written: {error.strerror}.")) from error
 
 
-def _explain(error: psycopg.Error) -> MenzilError:
-    """What the server said, when it is nothing that menzil has a class for: a timeout, a deadlock, a full disk."""
+def explained(error: psycopg.Error) -> MenzilError:
+    """What the server said, also when menzil has no class for it: a timeout, a deadlock, a full disk."""
+    known = translate(error)
+    if known is not None:
+        return known
     sentence = error.diag.message_primary or str(error).strip() or type(error).__name__
     return MenzilError(f"The database could not: {sentence}.", sqlstate=error.sqlstate, hint=error.diag.message_hint)

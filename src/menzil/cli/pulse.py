@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 import click
 
 from menzil.cli import given
-from menzil.cli.database import Database, on_database
+from menzil.cli.database import Database
 from menzil.cli.names import knowing_names
+from menzil.cli.several import on_databases
 from menzil.cli.show import cell, document, json_option, paint, say, table
 from menzil.watch.curves import curve
 
@@ -21,7 +22,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
 @click.option("--until", type=given.when, metavar="TIME", help="… to before this one.  [default: now]")
 @click.option("--step", type=given.seconds, metavar="DURATION", help="Of one row.  [default: at most 120 rows]")
 @json_option
-@on_database
+@on_databases
 def pulse(
     db: Database,
     channel: str | None,

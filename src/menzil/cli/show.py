@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -41,8 +43,26 @@ def say(sentence: str) -> None:
     click.echo(sentence, err=True)
 
 
+_collected: ContextVar[list[Any] | None] = ContextVar("collected", default=None)
+
+
+@contextmanager
+def collected(wanted: bool = True) -> Iterator[list[Any]]:
+    """Keep the JSON documents of a command instead of printing them, where they are wanted."""
+    found: list[Any] = []
+    token = _collected.set(found if wanted else None)
+    try:
+        yield found
+    finally:
+        _collected.reset(token)
+
+
 def document(value: Any) -> None:
     """Print one JSON document."""
+    kept = _collected.get()
+    if kept is not None:
+        kept.append(value)
+        return
     click.echo(pretty(value) if sys.stdout.isatty() else exact.dumps(value, default=plain))
 
 

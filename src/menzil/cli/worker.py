@@ -6,6 +6,7 @@ import asyncio
 import logging
 import resource
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,7 +15,7 @@ from typing import Any
 
 import click
 
-from menzil.cli.dsn import dsn_option
+from menzil.cli.dsn import dsns_options, several_of
 from menzil.model.errors import UsageError
 from menzil.telemetry.logs import FORMATS, log_to_stderr
 from menzil.telemetry.serving import Listen
@@ -38,7 +39,7 @@ class Host:
 
 @click.command()
 @click.argument("app", metavar="[MODULE:APP]", required=False)
-@dsn_option
+@dsns_options
 @click.option("--channels", metavar="NAMES", help="Serve only these handlers and endpoints, separated by commas.")
 @click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Deliveries at once.  [default: 100]")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Plain functions at once.  [default: 10]")
@@ -58,21 +59,27 @@ class Host:
 @click.option("--metrics-token", metavar="SHA256", help="Serve it to who has the token of this digest.")
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", help="JSON has one object a line.")
 @click.option("--verbose", "-v", is_flag=True, help="Say more.")
-def worker(app: str | None, dsn: str | None, processes: int, once: bool, **given: Any) -> None:
+def worker(
+    app: str | None, dsns: Sequence[str], dsn_file: Path | None, processes: int, once: bool, **given: Any
+) -> None:
     """Deliver messages to endpoints and handlers until SIGTERM, SIGINT or SIGHUP.
 
     A second SIGTERM or SIGINT hands everything back at once. MODULE:APP is a menzil.Worker with handlers; without it,
-    endpoints are delivered to. Events go to standard error, one per line.
+    endpoints are delivered to. Events go to standard error, one per line. Several --dsn, or --dsn-file, let it serve
+    several databases; SIGHUP then reads the file again.
     """
     level = logging.DEBUG if given.pop("verbose") else logging.INFO
     log_to_stderr((LOGGER.name, "menzil.database"), given.pop("log_format"), level=level)
     logging.getLogger("psycopg").setLevel(logging.ERROR)  # of a lost connection our own line is enough
     host = click.get_current_context().find_object(Host)
     found = _find(host.app if host and not app else app)
-    _override(found, dsn, given)
+    named = several_of(dsns, dsn_file)
+    dsn: Any = {one.name: one.dsn for one in named} if named else dsns[0] if dsns else None
+    _override(found, None if dsn_file else dsn, dsn_file, given)
     if processes > 1:
         commands = _commands(processes, given["name"], given["metrics_port"], host)
-        click.get_current_context().exit(asyncio.run(Family(commands).run()))
+        family = Family(commands, reloads=found.has_file)
+        click.get_current_context().exit(asyncio.run(family.run()))
     _open_many()
     found.run(once=once)
 
@@ -113,7 +120,7 @@ def _is_module(name: str) -> bool:
     return all(part.isidentifier() for part in name.split("."))
 
 
-def _override(app: Worker, dsn: str | None, given: dict[str, Any]) -> None:
+def _override(app: Worker, dsn: Any, dsn_file: Path | None, given: dict[str, Any]) -> None:
     channels = given["channels"]
     names = None if channels is None else [name.strip() for name in channels.split(",") if name.strip()]
     if names == []:
@@ -123,7 +130,7 @@ def _override(app: Worker, dsn: str | None, given: dict[str, Any]) -> None:
     off = {name: False for name in ("listen", "prepare", "janitors", "endpoints") if given[f"no_{name}"]}
     values = {name: given[name] for name in ("concurrency", "threads", "name", "lease", "batch", "max_bytes", "grace")}
     # The command line decides, then the program, then the environment, which the worker asks by itself.
-    app.override(dsn, channels=names, metrics=metrics, **values, **off)
+    app.override(dsn, dsn_file=dsn_file, options={"channels": names, "metrics": metrics, **values, **off})
 
 
 def _commands(processes: int, name: str | None, port: int | None = None, host: Host | None = None) -> list[list[str]]:

@@ -6,14 +6,15 @@ from dataclasses import asdict
 
 import click
 
-from menzil.cli.database import Database, on_database
+from menzil.cli.database import Database
+from menzil.cli.several import on_databases
 from menzil.cli.show import json_option, listing
 from menzil.ops import watch
 
 
 @click.command()
 @json_option
-@on_database
+@on_databases
 def workers(db: Database, as_json: bool) -> None:
     """List workers: alive, stopping, stopped, or lost (silent for 30 seconds)."""
     columns = ["worker", "status", "channels", "concurrency", "in_flight", "delivered", "failed", "started_at"]

@@ -1,6 +1,6 @@
 """The operator's seat in a browser: an ASGI application that answers why a message is not moving.
 
-`Console` and `Access` are read when first asked for: they need the extra `console`.
+`Console`, `Consoles` and `Access` are read when first asked for: they need the extra `console`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,15 @@ from menzil.model.errors import UsageError
 if TYPE_CHECKING:
     from menzil.console.access import Access
     from menzil.console.app import Console
+    from menzil.console.several import Consoles
 
-__all__ = ["Access", "Console"]
+__all__ = ["Access", "Console", "Consoles"]
 
-_LATER = {"Access": "menzil.console.access", "Console": "menzil.console.app"}
+_LATER = {
+    "Access": "menzil.console.access",
+    "Console": "menzil.console.app",
+    "Consoles": "menzil.console.several",
+}
 
 #: The packages of the extra, as Python names them.
 NEEDED = ("starlette", "jinja2", "uvicorn")

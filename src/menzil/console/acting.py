@@ -58,7 +58,7 @@ class Acting:
         visit, act = await self._enter(request)
         form = await self._read(request, visit, f"plan {act.name}")
         if "edit" in form:  # back from the plan: what was written travels in the body, never in an address
-            sealed = self._desk.signer.open(f"plan {act.name} {visit.session.id}", form.get("plan", ""))
+            sealed = self._desk.signer.open(self._purpose(act, visit), form.get("plan", ""))
             return self._form(request, visit, act, sealed["given"] if sealed else {})
         return await self._planned(request, visit, act, form)
 
@@ -66,7 +66,7 @@ class Acting:
         """POST: the plan is confirmed."""
         visit, act = await self._enter(request)
         form = await self._read(request, visit, f"do {act.name}")
-        sealed = self._desk.signer.open(f"plan {act.name} {visit.session.id}", form.get("plan", ""))
+        sealed = self._desk.signer.open(self._purpose(act, visit), form.get("plan", ""))
         if sealed is None:
             raise RefusedRequestError(400, "This plan is not one that was shown to you.", "Make the plan again.")
         given, key = sealed["given"], sealed["key"]
@@ -134,9 +134,13 @@ class Acting:
             "also": [*plan.also, *curl(request, act, given)] if self._desk.door.has_login else plan.also,
             "csrf": self._desk.csrf(visit, f"do {act.name}"), "back": act.back(given),
             "edit_csrf": self._desk.csrf(visit, f"plan {act.name}"), "title": act.title, "nav_path": act.nav,
-            "sealed": self._desk.signer.seal(f"plan {act.name} {visit.session.id}", sealed),
+            "sealed": self._desk.signer.seal(self._purpose(act, visit), sealed),
         }  # fmt: skip
         return self._desk.html(request, "act_plan.html", values, visit, 200 if trouble is None else 409)
+
+    def _purpose(self, act: Act, visit: Visit) -> str:
+        """What a plan is sealed for: this act, in this session, and in this database."""
+        return f"plan {act.name} {visit.session.id} {self._desk.name}".rstrip()  # one database has no name
 
     async def _prefilled(self, act: Act, query: Mapping[str, str]) -> Mapping[str, str]:
         """What the fields hold already; nothing where that cannot be asked."""

@@ -60,7 +60,11 @@ class Console:
         metrics_open: bool = False,
         trace_url: str | None = None,
         lake: str | None = None,
+        signer: Signer | None = None,
+        door: Door | None = None,
+        name: str = "",
     ) -> None:
+        """`signer`, `door` and `name` are for a console among several (console/several.py)."""
         if payloads is not None and payloads not in PAYLOADS:
             raise UsageError(f"{payloads!r} is no way to show payloads.", hint=f"use one of {', '.join(PAYLOADS)}")
         if prefix and (not prefix.startswith("/") or prefix.endswith("/")):
@@ -70,10 +74,11 @@ class Console:
         if found is None:
             raise UsageError("The console has no database.", hint="give Console(dsn), or set MENZIL_DSN")
         pages = all_pages()
-        signer = Signer(secret)
-        door = Door(signer, tokens=read_tokens(tokens), authorize=authorize, local=local)
+        signer = signer or Signer(secret)
+        door = door or Door(signer, tokens=read_tokens(tokens), authorize=authorize, local=local)
         options = Options(read_only, payloads, metrics_token, metrics_open, trace_url, lake)
-        self._desk = Desk(Database(found, acts_dsn), door, signer, options, {page.path for page in pages})
+        paths = {page.path for page in pages}
+        self.desk = self._desk = Desk(Database(found, acts_dsn), door, signer, options, paths, name)
         self._hosts = Hosts(None if authorize is not None and not hosts else hosts)
         self._prefix = prefix
         self._router = Router(_routes(self._desk), default=self._nothing, redirect_slashes=False)
@@ -121,22 +126,23 @@ class Console:
         send = guarded(send, scope)
         request = Request(scope, receive)
         try:
-            self._check(request)
+            self.check(request)
             await self._router(scope, receive, send)
             return
         except LoginNeededError:
             response = self._to_login(request)
         except RefusedRequestError as refused:
-            response = await self._refusal(request, refused)
+            response = await self.refusal(request, refused)
         except HTTPException as error:
-            response = await self._refusal(request, RefusedRequestError(error.status_code, error.detail))
+            response = await self.refusal(request, RefusedRequestError(error.status_code, error.detail))
         except Exception:
             LOGGER.exception("%s %s failed", request.method, scope["path"])
             sentence, hint = "The console failed at this page.", "Its log has the details."
-            response = await self._refusal(request, RefusedRequestError(500, sentence, hint))
+            response = await self.refusal(request, RefusedRequestError(500, sentence, hint))
         await response(scope, receive, send)
 
-    def _check(self, request: Request) -> None:
+    def check(self, request: Request) -> None:
+        """Refuse a request for another name than ours, and one that is too large."""
         host = request.headers.get("host", "")
         if not self._hosts.allows(host):
             hint = "Name it with --allow-host, or in hosts=, if this is the console's own name."
@@ -162,7 +168,8 @@ class Console:
             return Response(status_code=401)
         return RedirectResponse(url(request, "/login", next=wanted), 303)
 
-    async def _refusal(self, request: Request, refused: RefusedRequestError) -> Response:
+    async def refusal(self, request: Request, refused: RefusedRequestError) -> Response:
+        """The page, or the twin of one, that says why not."""
         if _wants_json(request):
             return JSONResponse({"error": refused.sentence, "hint": refused.hint}, refused.status)
         visit = None

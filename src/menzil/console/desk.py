@@ -53,8 +53,13 @@ class Options:
 class Desk:
     """One console."""
 
-    def __init__(self, database: Database, door: Door, signer: Signer, options: Options, paths: set[str]) -> None:
+    def __init__(
+        self, database: Database, door: Door, signer: Signer, options: Options, paths: set[str], name: str = ""
+    ) -> None:
+        """`name` is that of the database, where the console shows several."""
         self.database, self.door, self.signer, self.options = database, door, signer, options
+        self.name = name
+        self.databases: list[tuple[str, str]] = []  # where there are several: their names and paths
         self.shared = Shared()
         self.nav = places(paths)
         self._rules: tuple[float, Rules] | None = None
@@ -93,7 +98,7 @@ class Desk:
 
     def csrf(self, visit: Visit, what: str) -> str:
         """The token of a form: bound to the session, the person and what the form does."""
-        return self.signer.mac("form", visit.session.id, visit.access.name, what)
+        return self.signer.mac("form", *filter(None, [self.name]), visit.session.id, visit.access.name, what)
 
     def html(
         self, request: Request, template: str, values: Mapping[str, Any], visit: Visit | None, status: int = 200
@@ -109,12 +114,20 @@ class Desk:
         if visit is not None and (visit.fresh or not is_live(request)):
             self.door.sessions.keep(request, response, visit.session, fresh=visit.fresh)
 
+    def _switch(self, request: Request) -> list[tuple[str, str]]:
+        """Names of all databases, and where the same console shows them; nothing where there is one."""
+        own = next((path for name, path in self.databases if name == self.name), "")
+        outer = str(request.scope.get("root_path", "")).rstrip("/").removesuffix(own)
+        return [(name, quote(outer + path, safe="/:@+~%") + "/") for name, path in self.databases]
+
     def frame(self, request: Request, visit: Visit | None) -> dict[str, Any]:
         """What every template may use."""
         access = visit.access if visit else None
         return {
             "url": lambda path, **query: url(request, path, **query),
             "here": here(request),
+            "database": self.name,
+            "databases": self._switch(request),
             "layout": "fragment.html" if is_live(request) else "page.html",
             "nav": self.nav if visit else [],
             "access": access,

@@ -39,7 +39,7 @@ class Measuring:
 
     async def metrics(self, request: Request) -> Response:
         """Answer to who has the token; without one, to this machine alone."""
-        self._demand(request)
+        self.demand(request)
         kind, body = await self._desk.thread(lambda: render(self.run, request.headers.get("accept")))
         return Response(body, headers={"Content-Type": kind})
 
@@ -47,7 +47,8 @@ class Measuring:
         """Run an Op for the exporter."""
         return self._desk.database.read(lambda run: run(op), time.monotonic() + SCRAPE)
 
-    def _demand(self, request: Request) -> None:
+    def demand(self, request: Request) -> None:
+        """Refuse who does not have the token."""
         digest, address = self._desk.options.metrics_token, request.client.host if request.client else ""
         if digest is None:
             # Behind a proxy on this machine every request seems to come from here; a proxy says that it is one.

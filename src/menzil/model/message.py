@@ -25,8 +25,9 @@ class Message:
     a handler reads two or three of them, and one that cannot be decoded spoils nobody else's.
     """
 
-    __slots__ = ("_loads", "_row", "_seen")
+    __slots__ = ("_loads", "_row", "_seen", "database")
 
+    database: str | None  # the name of the database that a worker leased it from; None elsewhere
     _row: Row
     _loads: Loads
     _seen: dict[int, Any]  # by position in the row: what was decoded already
@@ -50,8 +51,10 @@ class Message:
         scheduled_at: datetime | None = None,
         expires_at: datetime | None = None,
         unlock_at: datetime | None = None,
+        database: str | None = None,
     ) -> None:
         """Make a message by hand, as the test of a handler does."""
+        self.database = database
         self._loads = json_loads
         absent = (None, None, None)
         told = (ordering_key, priority, retry_count)
@@ -61,12 +64,13 @@ class Message:
         self._seen = decoded | {12: created_at, 13: scheduled_at, 14: expires_at, 15: unlock_at}
 
     @classmethod
-    def from_row(cls, row: Row, loads: Loads) -> Message:
+    def from_row(cls, row: Row, loads: Loads, database: str | None = None) -> Message:
         """Wrap a row of message_dequeue or message_peek, jsonb, uuid and timestamptz still undecoded."""
         self = cls.__new__(cls)
         self._row = row
         self._loads = loads
         self._seen = {}
+        self.database = database
         return self
 
     def _decode(self, place: int, raw: Raw, read: Callable[[bytes], T]) -> T | None:
@@ -188,7 +192,8 @@ class Message:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Message):
             return NotImplemented
-        return (self.id, self.attempt, self.channel) == (other.id, other.attempt, other.channel)
+        ours, theirs = (self.id, self.attempt, self.channel), (other.id, other.attempt, other.channel)
+        return ours == theirs and self.database == other.database
 
     def __hash__(self) -> int:
         return hash((self.id, self.attempt, self.channel))
@@ -209,6 +214,7 @@ class MessageOf(Message, Generic[P]):
         self._row = message._row
         self._loads = message._loads
         self._seen = {**message._seen, 3: payload}
+        self.database = message.database
         return self
 
     @property

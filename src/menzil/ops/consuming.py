@@ -66,10 +66,11 @@ def dequeue(
     leave_out: Sequence[str] = (),
     apart: bool = False,
     loads: Loads = json_loads,
+    database: str | None = None,
 ) -> Op[list[Message]]:
     """menzil.message_dequeue, from `channels`, all channels or all endpoints but some; `apart`: a lease per message."""
     params = (*_wish(limit, lease, channels, worker, endpoints), "t" if apart else "f", _names(leave_out))
-    return Op(_DEQUEUE, params, partial(read_messages, loads))
+    return Op(_DEQUEUE, params, partial(read_messages, loads, database=database))
 
 
 def following(
@@ -82,11 +83,12 @@ def following(
     endpoints: bool = False,
     leave_out: Sequence[str] = (),
     loads: Loads = json_loads,
+    database: str | None = None,
 ) -> Op[Following]:
     """menzil.message_next: complete these and lease the next in one call."""
     done = list(done)
     params = (*_tokens(done), *_wish(limit, lease, channels, worker, endpoints), _batches(done), _names(leave_out))
-    return Op(_NEXT, params, partial(_read_following, loads))
+    return Op(_NEXT, params, partial(_read_following, loads, database))
 
 
 def _wish(
@@ -107,15 +109,15 @@ def _names(names: Sequence[str]) -> str | None:
     return values.array(names) if names else None
 
 
-def _read_following(loads: Loads, rows: Rows) -> Following:
+def _read_following(loads: Loads, database: str | None, rows: Rows) -> Following:
     late = [LeaseOutcome(row[0], Settlement(row[-1])) for row in rows if row[-1] is not None]
-    return read_messages(loads, [row for row in rows if row[-1] is None] if late else rows), late
+    return read_messages(loads, [row for row in rows if row[-1] is None] if late else rows, database), late
 
 
-def read_messages(loads: Loads, rows: Rows) -> list[Message]:
+def read_messages(loads: Loads, rows: Rows, database: str | None = None) -> list[Message]:
     """Wrap the rows of message_dequeue or message_peek."""
     make = Message.from_row
-    return [make(row, loads) for row in rows]
+    return [make(row, loads, database) for row in rows]
 
 
 def complete(lease: Leased, response: Response | None = None) -> Op[None]:

@@ -29,6 +29,18 @@ _CONFIGS = """
 select id, name, protocol, config, updated_at from menzil.delivery_configs(%s::text[], %s::timestamptz[])"""
 
 
+def cluster() -> Op[str]:
+    """The identifier of the cluster, and of the database in it: the same under every address."""
+    text = "select s.system_identifier || '/' || d.oid from pg_control_system() s, pg_database d"
+    return Op(f"{text} where d.datname = current_database()", (), op.text)
+
+
+def running_server() -> Op[str]:
+    """When the server started, and the identifier of the database in it; for roles that may not ask for the cluster."""
+    text = "select pg_postmaster_start_time()::text || '/' || d.oid from pg_database d"
+    return Op(f"{text} where d.datname = current_database()", (), op.text)
+
+
 def suspects(ids: Sequence[int]) -> Op[set[int]]:
     """menzil.worker_suspects: which of these messages may have killed a worker."""
     text = "select id from menzil.worker_suspects(%s::bigint[]) as s(id)"

@@ -42,9 +42,11 @@ class Run(Protocol):
 class Exporter:
     """The metrics of one database. Safe to share between threads: while one scrapes, the others wait for its answer."""
 
-    def __init__(self, run: Run, *, fresh: float = FRESH, most: int = MOST) -> None:
+    def __init__(self, run: Run, *, name: str | None = None, fresh: float = FRESH, most: int = MOST) -> None:
+        """`name` is what log lines call the database, where there are several."""
         client("prometheus_client")  # refused now, not at the first scrape
         self._run = run
+        self._called = "The database" if name is None else f"The database {name}"
         self._fresh = fresh
         self._lock = threading.Lock()
         self._named = Named(most)
@@ -72,13 +74,11 @@ class Exporter:
         except (MenzilError, psycopg.Error) as error:
             if self._up:
                 sentence = error.message if isinstance(error, MenzilError) else type(error).__name__
-                LOGGER.warning("The database cannot be scraped: %s", sentence)
+                LOGGER.warning("%s cannot be scraped: %s", self._called, sentence)
             self._up = False
-            down = Samples()
-            down.add("menzil_up", 0)
-            return down
+            return is_down()
         if not self._up:
-            LOGGER.warning("The database can be scraped again.")
+            LOGGER.warning("%s can be scraped again.", self._called)
         self._up = True
         return samples_of(found, self._named, self._successes, version("menzil"))
 
@@ -97,6 +97,13 @@ class Exporter:
             plans=run(scraping.plans()),
             dead_rows=run(scraping.dead_rows()),
         )
+
+
+def is_down() -> Samples:
+    """What is told of a database that does not answer."""
+    samples = Samples()
+    samples.add("menzil_up", 0)
+    return samples
 
 
 _exporters: WeakKeyDictionary[Any, Exporter] = WeakKeyDictionary()

@@ -13,6 +13,8 @@ Kind = Literal["gauge", "counter", "histogram", "info"]
 #: Channels that get a label of their own; all others are OTHER.
 MOST = 200
 OTHER = "_other"
+#: The label that comes before the others where several databases are served.
+DATABASE = "database"
 
 #: Why a channel is held, as channel_state() says it.
 REASONS = ("paused", "disabled", "released", "circuit", "rest", "concurrency", "rate")
@@ -73,6 +75,7 @@ menzil_worker_leases_total | counter |  | the worker | Messages leased.
 menzil_worker_settles_total | counter | result | the worker | Messages that left the worker, by what came out.
 menzil_worker_reconnects_total | counter |  | the worker | Connections to the database that broke and came back.
 menzil_worker_poll_seconds | histogram |  | the worker | Time of a call that leases.
+menzil_worker_database_up | gauge |  | the worker | 1 while the database is served; only with several databases.
 menzil_wait_seconds | histogram | channel | the worker | Time from when a message was due until its first lease.
 """)
 FAMILIES = {family.name: family for family in (*QUEUE, *WORKER)}

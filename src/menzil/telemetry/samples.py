@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menzil.model.errors import UsageError
-from menzil.telemetry.metric_names import FAMILIES
+from menzil.telemetry.metric_names import DATABASE, FAMILIES
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -36,31 +36,43 @@ class Samples:
         """One value, if it was said."""
         return self._values.get(name, {}).get(labels)
 
+    def values(self, name: str) -> dict[tuple[str, ...], float | Buckets] | None:
+        """All values of a metric, by their labels."""
+        return self._values.get(name)
+
     def families(self) -> Iterator[Metric]:
         """What the official client writes, in the order of the table."""
-        core = client("prometheus_client.core")
-        for name, family in FAMILIES.items():
-            values = self._values.get(name)
-            if values is None:
-                continue
-            match family.kind:
-                case "info":
-                    (labels,) = values
-                    said = dict(zip(family.labels, labels, strict=True))
-                    yield core.InfoMetricFamily(name.removesuffix("_info"), family.text, value=said)
-                    continue
-                case "gauge":
-                    metric = core.GaugeMetricFamily(name, family.text, labels=family.labels)
-                case "counter":
-                    metric = core.CounterMetricFamily(name, family.text, labels=family.labels)
-                case "histogram":
-                    metric = core.HistogramMetricFamily(name, family.text, labels=family.labels)
+        return _families((), [((), self)])
+
+
+def of_databases(samples: Mapping[str, Samples]) -> Iterator[Metric]:
+    """The same for several databases: each value has the label `database` before its own."""
+    return _families((DATABASE,), [((name,), one) for name, one in samples.items()])
+
+
+def _families(names: tuple[str, ...], groups: Sequence[tuple[tuple[str, ...], Samples]]) -> Iterator[Metric]:
+    core = client("prometheus_client.core")
+    for name, family in FAMILIES.items():
+        found = [(where, values) for where, samples in groups if (values := samples.values(name)) is not None]
+        if not found:
+            continue
+        if family.kind == "info":
+            metric = core.InfoMetricFamily(name.removesuffix("_info"), family.text, labels=names)
+            for where, values in found:
+                (labels,) = values
+                metric.add_metric(where, dict(zip(family.labels, labels, strict=True)))
+            yield metric
+            continue
+        make = {"gauge": core.GaugeMetricFamily, "counter": core.CounterMetricFamily}
+        kind = make.get(family.kind, core.HistogramMetricFamily)
+        metric = kind(name, family.text, labels=[*names, *family.labels])
+        for where, values in found:
             for labels, value in values.items():
                 if isinstance(value, Buckets):
-                    metric.add_metric(labels, list(_cumulative(value)), value.sum)
+                    metric.add_metric([*where, *labels], list(_cumulative(value)), value.sum)
                 else:
-                    metric.add_metric(labels, value)
-            yield metric
+                    metric.add_metric([*where, *labels], value)
+        yield metric
 
 
 def _cumulative(value: Buckets) -> Iterable[tuple[str, int]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from menzil.model.message import Message
 from menzil.telemetry.metric_names import MOST, OTHER, POLL_BOUNDS, PULSE_BOUNDS
-from menzil.telemetry.samples import Buckets, Samples, client, written
+from menzil.telemetry.samples import Buckets, Samples, client, of_databases, written
 
 
 class Histogram:
@@ -59,11 +60,31 @@ class WorkerCounts:
         return waits.setdefault(channel, Histogram(PULSE_BOUNDS))
 
 
-def worker_page(
-    counts: WorkerCounts, settles: Mapping[str, int], reconnects: int, accept: str | None
-) -> tuple[str, bytes]:
+class Counted(NamedTuple):
+    """What a worker has counted about one database; `up` where it serves several."""
+
+    counts: WorkerCounts
+    settles: Mapping[str, int]
+    reconnects: int
+    up: bool | None = None
+
+
+def worker_page(counted: Counted, accept: str | None) -> tuple[str, bytes]:
     """Content type and body: the counts of the worker, and those of its process."""
+    return written([*_samples(counted).families(), *_process()], accept)
+
+
+def several_page(databases: Mapping[str, Counted], accept: str | None) -> tuple[str, bytes]:
+    """The same for a worker that serves several databases."""
+    samples = {name: _samples(counted) for name, counted in databases.items()}
+    return written([*of_databases(samples), *_process()], accept)
+
+
+def _samples(counted: Counted) -> Samples:
+    counts, settles, reconnects, up = counted
     samples = Samples()
+    if up is not None:
+        samples.add("menzil_worker_database_up", up)
     samples.add("menzil_worker_leases_total", counts.leases)
     for result, count in settles.items():
         samples.add("menzil_worker_settles_total", count, result)
@@ -71,14 +92,17 @@ def worker_page(
     samples.add("menzil_worker_poll_seconds", counts.polls.buckets())
     for channel, waits in list(counts.waits.items()):
         samples.add("menzil_wait_seconds", waits.buckets(), channel)
+    return samples
+
+
+def _process() -> list[Any]:
     prometheus = client("prometheus_client")
     process: Iterable[object] = (
         prometheus.ProcessCollector(registry=None),
         prometheus.PlatformCollector(registry=None),
         _Gc(),
     )
-    theirs = [metric for collector in process for metric in collector.collect()]  # type: ignore[attr-defined]
-    return written([*samples.families(), *theirs], accept)
+    return [metric for collector in process for metric in collector.collect()]  # type: ignore[attr-defined]
 
 
 class _Gc:

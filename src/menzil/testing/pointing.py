@@ -28,14 +28,15 @@ def _pointed(dsn: Dsn, thing: Any) -> Iterator[None]:
         raise UsageError(
             f"A {kind} cannot be pointed at a database.", hint="give Menzil, AsyncMenzil or Worker objects"
         )
-    before = thing._dsn
-    thing._dsn = dsn
     if isinstance(thing, Worker):
+        served, thing._dsn = thing._dsn, dsn
         try:
             yield
         finally:
-            thing._dsn = before
+            thing._dsn = served
         return
+    before = thing._dsn
+    thing._dsn = dsn
     pool, closed = thing._pool, thing._closed
     thing._pool, thing._closed = None, False
     try:

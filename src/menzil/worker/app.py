@@ -6,18 +6,23 @@ import asyncio
 import gc
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from menzil.model.durations import Seconds, in_seconds
 from menzil.model.errors import UsageError
 from menzil.model.wire import Loads, json_loads
 from menzil.ops import choosing
+from menzil.ops.databases import Given as Several
+from menzil.ops.databases import Named, read_file, several
+from menzil.ops.dsn import Dsn
 from menzil.telemetry.tracing import Tracing
-from menzil.worker.log import LOGGER
+from menzil.worker.company import Company
+from menzil.worker.log import LOGGER, Hide, Log
 from menzil.worker.options import BYTES, THREADS, Options
 from menzil.worker.registering import Registering
 from menzil.worker.shift import Shift
@@ -30,8 +35,9 @@ class Worker(Registering):
 
     def __init__(
         self,
-        dsn: str | choosing.Url | None = None,
+        dsn: str | choosing.Url | Several | None = None,
         *,
+        dsn_file: str | Path | None = None,
         name: str | None = None,
         concurrency: int = 100,
         threads: int = THREADS,
@@ -52,7 +58,9 @@ class Worker(Registering):
         """Describe a worker for `dsn`, else for what MENZIL_DSN, menzil.toml or PG* name, else the embedded PostgreSQL.
 
         The environment is read when it runs; the search for menzil.toml begins where this worker was made.
+        A list or a mapping of names to connection strings lets it serve several databases, and so does `dsn_file`.
 
+        dsn_file     a file with one connection string on a line, perhaps after a name; read again after SIGHUP
         name         shown in the registry and with each attempt; made from host, process and chance unless given
         concurrency  deliveries at once: of endpoints, and as many of async handlers without a concurrency of their own
         threads      plain functions at once, of those without a concurrency of their own
@@ -72,7 +80,7 @@ class Worker(Registering):
         """
         super().__init__()
         # What is not a connection string is refused now, not when it runs.
-        self._dsn = None if dsn is None else choosing.given(dsn, "the argument dsn of Worker()")
+        self._dsn = _read(dsn, dsn_file)
         self._directory = choosing.here()
         self._options = Options(
             name=name,
@@ -93,11 +101,14 @@ class Worker(Registering):
             tracing=tracing,
         )
         self._options.check()
-        self._shift: Shift | None = None
+        self._shift: Shift | Company | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, *, once: bool = False) -> Tally:
-        """Work until SIGTERM, SIGINT or SIGHUP; with `once`, until nothing is due. Blocks; returns what was done."""
+        """Work until SIGTERM, SIGINT or SIGHUP; with `once`, until nothing is due. Blocks; returns what was done.
+
+        With `dsn_file`, SIGHUP reads the file again and does not stop the worker.
+        """
         # What the program has loaded stays: the collector need not look at it again and again. Messages come and go by
         # the thousand without cycles: it need not look as often, either.
         gc.freeze()
@@ -110,6 +121,12 @@ class Worker(Registering):
         if self._shift is not None:
             raise UsageError("This worker runs already.")
         self._loop = asyncio.get_running_loop()
+        if isinstance(self._dsn, Databases):
+            company = self._shift = Company(self._dsn.now, self._handlers, self._options, self._hooks, once=once)
+            try:
+                return await company.run()
+            finally:
+                self._shift = None
         with _database(self.dsn) as dsn:
             shift = self._shift = Shift(dsn, self._handlers, self._options, self._hooks, once=once)
             try:
@@ -126,18 +143,49 @@ class Worker(Registering):
         if shift is not None and loop is not None:
             loop.call_soon_threadsafe(lambda: shift.stop(force=force))
 
+    def change(self, dsn: Several) -> None:
+        """Serve these databases from now on, also while it works; from any thread.
+
+        One that is no longer among them is drained: what is under way is finished, the rest is handed back.
+        """
+        self._change(several(dsn, "the argument dsn of Worker.change()"))
+
+    def reload(self) -> None:
+        """Read `dsn_file` again. A file that is refused changes nothing."""
+        if not isinstance(self._dsn, Databases) or self._dsn.file is None:
+            raise UsageError("This worker has no file of databases.", hint="give Worker(dsn_file=…)")
+        self._change(read_file(self._dsn.file))
+
+    def _change(self, databases: list[Named]) -> None:
+        if not isinstance(self._dsn, Databases):
+            hint = "give it a list, a mapping or a file of databases when it is made"
+            raise UsageError("This worker serves one database.", hint=hint)
+        self._dsn.now = databases
+        company, loop = self._shift, self._loop
+        if isinstance(company, Company) and loop is not None:
+            loop.call_soon_threadsafe(company.change, databases)
+
+    @property
+    def databases(self) -> dict[str, str]:
+        """Of a worker on several databases, how each stands: served, starting, unreachable, refused or leaving."""
+        return self._shift.states if isinstance(self._shift, Company) else {}
+
     @property
     def started(self) -> bool:
         """Whether it works now, or waits for a copy of a database to be adopted."""
+        if isinstance(self._shift, Company):
+            return self._shift.started
         return self._shift is not None and (self._shift.started or self._shift.standstill.told)
 
-    def override(self, dsn: str | None, **options: Any) -> None:
+    def override(
+        self, dsn: str | Several | None, *, dsn_file: str | Path | None = None, options: Mapping[str, Any] | None = None
+    ) -> None:
         """Let a command line have the last word; None leaves a value as it is."""
-        given = {name: value for name, value in options.items() if value is not None}
+        given = {name: value for name, value in (options or {}).items() if value is not None}
         self._options = replace(self._options, **given)
         self._options.check()
-        if dsn is not None:
-            self._dsn = choosing.given(dsn, "the option --dsn")
+        if dsn is not None or dsn_file is not None:
+            self._dsn = _read(dsn, dsn_file, "the option --dsn")
 
     @property
     def name(self) -> str | None:
@@ -147,12 +195,16 @@ class Worker(Registering):
     @property
     def dsn(self) -> str | None:
         """Where it works; None is an embedded PostgreSQL."""
+        if isinstance(self._dsn, Databases):
+            raise UsageError("This worker serves several databases.", hint="Worker.databases has their names")
         return choosing.choose(self._dsn, directory=self._directory)
 
     async def _run(self, once: bool) -> Tally:
         loop = asyncio.get_running_loop()
         # Only the main thread hears signals.
-        numbers = stop_signals() if threading.current_thread() is threading.main_thread() else ()
+        numbers: tuple[signal.Signals, ...] = ()
+        if threading.current_thread() is threading.main_thread():
+            numbers = (*{*stop_signals(), *((signal.SIGHUP,) if self.has_file else ())},)
         for number in numbers:
             loop.add_signal_handler(number, self._signalled, number)
         try:
@@ -163,8 +215,47 @@ class Worker(Registering):
 
     def _signalled(self, number: int) -> None:
         LOGGER.info("signal name=%s", signal.Signals(number).name)
-        if number != signal.SIGHUP or not (self._shift and self._shift.stopping):
+        if number == signal.SIGHUP and self.has_file:
+            self._reload()
+        elif number != signal.SIGHUP or not (self._shift and self._shift.stopping):
             self.stop()
+
+    @property
+    def has_file(self) -> bool:
+        """Whether a file names its databases, which SIGHUP reads again."""
+        return isinstance(self._dsn, Databases) and self._dsn.file is not None
+
+    def _reload(self) -> None:
+        try:
+            self.reload()
+        except UsageError as error:
+            Log(Hide()).error("reload_failed", error=error.message, hint=error.hint, then="the set stays as it was")
+
+
+@dataclass(slots=True)
+class Databases:
+    """Several databases: those that are served, and the file that names them, if one does."""
+
+    now: list[Named]
+    file: Path | None = None
+
+
+def _read(
+    dsn: str | choosing.Url | Several | None,
+    dsn_file: str | Path | None,
+    argument: str = "the argument dsn of Worker()",
+) -> Dsn | Databases | None:
+    """What is no connection string is refused when the worker is made, not when it runs."""
+    if dsn_file is not None:
+        if dsn is not None:
+            raise UsageError("Databases are given twice, as dsn and as dsn_file.", hint="leave one of them out")
+        file = Path(dsn_file).absolute()  # a daemon may change its directory
+        return Databases(read_file(file), file)
+    if dsn is None or isinstance(dsn, str):
+        return None if dsn is None else choosing.given(dsn, argument)
+    if isinstance(dsn, Mapping | Sequence):
+        return Databases(several(dsn, argument))
+    return choosing.given(dsn, argument)
 
 
 def _database(dsn: str | None) -> AbstractContextManager[str]:

@@ -26,8 +26,10 @@ COULD_NOT = 2
 class Family:
     """The parent of `menzil worker --processes N`."""
 
-    def __init__(self, commands: Sequence[Sequence[str]]) -> None:
+    def __init__(self, commands: Sequence[Sequence[str]], *, reloads: bool = False) -> None:
+        """`reloads` says that SIGHUP lets the children read their file of databases again."""
         self._commands = commands
+        self._reloads = reloads
         self._log = Log(Hide())
         self._id = secrets.token_hex(8)
         self._children: dict[int, asyncio.subprocess.Process] = {}
@@ -37,7 +39,7 @@ class Family:
     async def run(self) -> int:
         """Keep the children running until told to stop; the exit code is the worst of theirs."""
         loop = asyncio.get_running_loop()
-        for number in stop_signals():
+        for number in {*stop_signals(), *((signal.SIGHUP,) if self._reloads else ())}:
             loop.add_signal_handler(number, self._signalled, number)
         # The end the children read from closes when this process ends, however it ends.
         reading, writing = os.pipe()
@@ -90,11 +92,16 @@ class Family:
 
     def _signalled(self, number: int) -> None:
         self._log.info("signal", name=signal.Signals(number).name)
-        if number != signal.SIGHUP or not self._stopping.is_set():
+        if number == signal.SIGHUP and self._reloads:
+            self._pass_on(number)
+        elif number != signal.SIGHUP or not self._stopping.is_set():
             self._stop(signal.SIGTERM)
 
     def _stop(self, number: int) -> None:
         self._stopping.set()
+        self._pass_on(number)
+
+    def _pass_on(self, number: int) -> None:
         for child in self._children.values():
             with suppress(ProcessLookupError):
                 child.send_signal(number)

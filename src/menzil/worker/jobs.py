@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from menzil.model.errors import MenzilError
+from menzil.model.errors import ConnectionFailedError, MenzilError
 from menzil.ops import working
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ class Jobs:
                 again = name in done
                 done.add(name)
         except (MenzilError, psycopg.Error) as error:
-            self._shift.log.warning("jobs_failed", error=error)
+            if not isinstance(error, ConnectionFailedError):  # of which connection_lost has told
+                self._shift.log.warning("jobs_failed", error=error)
             self._shift.happened += 1
 
     def _tell(self, name: str, count: int | None) -> None:

@@ -42,6 +42,8 @@ class Keeper:
                 self._stop_overdue(source, now)
                 source.let_slow_ones_be(now)
                 self._hand_back_stuck(source, now)
+                if source.pool is not None:
+                    source.pool.pass_on()
             if self._beating is None or self._beating.done():
                 self._beating = asyncio.create_task(self._beat(), name="menzil-heartbeat")
 
@@ -52,7 +54,7 @@ class Keeper:
 
     def _hand_back_stuck(self, source: Source, now: float) -> None:
         # Leased ahead because deliveries were fast, and now they are not: somebody else may be free.
-        if source.queue and source.queue[0].taken_at < now - PATIENCE and source.busy >= source.concurrency:
+        if source.queue and source.queue[0].taken_at < now - PATIENCE and source.busy >= source.limit:
             source.forget_pace()
             count = source.hand_back_waiting()
             self._shift.log.info("handed_back", source=source.name, count=count, why="deliveries became slow")

@@ -48,7 +48,8 @@ class Leasing:
         shift, source, wake = self._shift, self.source, self._shift.wake
         idle, pause, trouble = False, wake.shortest, SHORTEST
         while not shift.stopping:
-            wanted = 0 if shift.settler.is_full else source.free()
+            source.asked = 0
+            wanted = source.asked = 0 if shift.settler.is_full else source.free()
             if not wanted:
                 source.room.clear()
                 await source.room.wait()
@@ -58,19 +59,23 @@ class Leasing:
             try:
                 count = await self._ask(wanted, idle, asked_at)
             except ConnectionFailedError:
+                source.leased(all_of_them=False)
                 await shift.lease.rest()
                 continue
             except CopyError:
                 # The address leads to another database than before: a name or a pooler was pointed at a copy.
+                source.leased(all_of_them=False)
                 await shift.standstill.over()
                 continue
             except Exception as error:
                 # Nothing a new connection would cure: somebody has to look, and meanwhile we ask less and less often.
                 shift.log.error("lease_failed", source=source.name, error=error)
+                source.leased(all_of_them=False)
                 await source.bell.wait(source.bell.count, trouble)
                 trouble = min(LONGEST, trouble * 2)
                 continue
             trouble = SHORTEST
+            source.leased(all_of_them=count >= wanted)
             if count:
                 shift.happened += 1
                 wake.vain = 0
@@ -131,12 +136,12 @@ class Leasing:
         channels, push, loads, out = self._channels, source.endpoints, shift.loads, source.out
         if out and channels is not None:
             channels, out = [name for name in channels if name not in out], []
-        wish = (limit, source.lease, channels, shift.name)
+        wish, name = (limit, source.lease, channels, shift.name), shift.database
         if not done:
-            op = consuming.dequeue(*wish, endpoints=push, leave_out=out, apart=source.apart, loads=loads)
+            op = consuming.dequeue(*wish, endpoints=push, leave_out=out, apart=source.apart, loads=loads, database=name)
             return await shift.lease.run(op)
         try:
-            both = consuming.following(done, *wish, endpoints=push, leave_out=out, loads=loads)
+            both = consuming.following(done, *wish, endpoints=push, leave_out=out, loads=loads, database=name)
             with shift.settler.traced(done):
                 messages, late = await shift.lease.run(both)
         except BaseException:

@@ -68,6 +68,11 @@ class Link:
         self.reconnects = 0
 
     @property
+    def is_down(self) -> bool:
+        """Whether the last call found no connection."""
+        return self._down
+
+    @property
     def is_busy(self) -> bool:
         """Whether a call is under way."""
         return self._turn.locked()

@@ -30,7 +30,13 @@ class Hide:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self.redactor = Redactor()
         self._redacts: str | None = None
-        self._secrets = sorted((secret for secret in secrets if secret), key=len, reverse=True)
+        self._secrets: list[str] = []
+        self.know(secrets)
+
+    def know(self, secrets: Iterable[str]) -> None:
+        """Take these out of texts, too."""
+        found = {*self._secrets, *(secret for secret in secrets if secret)}
+        self._secrets = sorted(found, key=len, reverse=True)
 
     def __call__(self, text: str) -> str:
         for secret in self._secrets:
@@ -50,10 +56,11 @@ class Hide:
 
 
 class Log:
-    """The events of one worker."""
+    """The events of one worker; where it serves several databases, those of one of them."""
 
-    def __init__(self, hide: Hide) -> None:
+    def __init__(self, hide: Hide, database: str | None = None) -> None:
         self._hide = hide
+        self._where = {} if database is None else {"database": database}
         self._seen: dict[str, tuple[float, int]] = {}
 
     def debug(self, event: str, **facts: object) -> None:
@@ -84,7 +91,7 @@ class Log:
             since, count = now, 0
         self._seen[event] = (since, count + 1)
         if count < FLOOD:
-            known = {name: self._fact(value) for name, value in facts.items() if value is not None}
+            known = {name: self._fact(value) for name, value in (self._where | facts).items() if value is not None}
             trace = self._hide.redactor.text(trace) if trace else None
             words = [event, *(f"{name}={_write(value)}" for name, value in known.items())]
             below = f"\n{indent(trace, '    ')}" if trace else ""

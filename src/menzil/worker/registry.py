@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from menzil.model.errors import MenzilError
+from menzil.model.errors import ConnectionFailedError, MenzilError
 from menzil.ops import working
 from menzil.worker.sources import ENDPOINTS
 
@@ -24,6 +24,11 @@ INSTANCE = "MENZIL_WORKER_INSTANCE"
 EVERY = 5.0
 
 
+def new_instance() -> str:
+    """What tells this worker from another one of its name."""
+    return os.environ.pop(INSTANCE, "") or secrets.token_hex(8)
+
+
 class Registry:
     """The entry of one worker."""
 
@@ -31,7 +36,7 @@ class Registry:
         self._shift = shift
         self._channels = channels
         # Two workers of one name have two entries.
-        self._instance = os.environ.pop(INSTANCE, "") or secrets.token_hex(8)
+        self._instance = shift.branch.instance if shift.branch else new_instance()
 
     async def hello(self) -> None:
         """Enter this worker."""
@@ -61,6 +66,8 @@ class Registry:
                 settings = await self._shift.upkeep.run(working.settings())
                 self._shift.post.refresh(settings)
                 self._shift.hide.learn(settings.get("redact"))
+            except ConnectionFailedError:
+                continue  # connection_lost has told of it
             except (MenzilError, psycopg.Error) as error:
                 self._shift.log.warning("registry_failed", error=error)
 

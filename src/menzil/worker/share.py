@@ -52,6 +52,10 @@ class Shares:
         self.out: list[str] = []  # those that have had their share
         self.room = 1  # how many messages may be leased without giving one endpoint more than its share
 
+    def resize(self, slots: int, most: int) -> None:
+        """There are so many slots from now on."""
+        self._slots, self._most = slots, most
+
     def enter(self, channels: Iterable[str], now: float) -> None:
         """These were leased."""
         for channel in channels:

@@ -14,11 +14,12 @@ from menzil.model.errors import MenzilError, UsageError
 from menzil.model.message import Message
 from menzil.model.secrets import secret_keys
 from menzil.ops import working
+from menzil.ops.databases import name_of
 from menzil.ops.preparing import Preparing
 from menzil.telemetry.samples import client
 from menzil.telemetry.serving import Served
 from menzil.telemetry.tracing import read_tracing, spans
-from menzil.telemetry.worker_samples import WorkerCounts, worker_page
+from menzil.telemetry.worker_samples import Counted, WorkerCounts, worker_page
 from menzil.worker.address import Address
 from menzil.worker.budget import Budget
 from menzil.worker.handler import Handler
@@ -44,6 +45,7 @@ from menzil.worker.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from menzil.telemetry.spans import Spans
+    from menzil.worker.branch import Branch
 
 #: Seconds for the last outcomes to be settled, and for deliveries to notice that they were stopped.
 LAST_WORDS, NOTICE = 10.0, 1.0
@@ -53,19 +55,29 @@ class Shift:
     """What a worker is while it runs."""
 
     def __init__(
-        self, dsn: str, handlers: Sequence[Handler], options: Options, hooks: Hooks, *, once: bool = False
+        self,
+        dsn: str,
+        handlers: Sequence[Handler],
+        options: Options,
+        hooks: Hooks,
+        *,
+        once: bool = False,
+        branch: Branch | None = None,
     ) -> None:
+        """`branch` where the worker serves several databases, and this shift is about one of them."""
         self.options = options
+        self.branch = branch
+        self.database = branch.name if branch else name_of(dsn)
         self.hooks = hooks
         self.address = Address(dsn, Preparing(options.prepare, self._tell_of_preparing))
-        self.hide = Hide(self.address.secrets())
-        self.log = Log(self.hide)
+        self.hide = Hide([*self.address.secrets(), *(branch.secrets() if branch else ())])
+        self.log = Log(self.hide, branch.name if branch else None)
         self.name = options.name or new_name()
         self.loads = options.loads
         self.once = once
         self.handlers = handlers
-        self.tally = Tally()
-        self.counts = WorkerCounts(timed=options.metrics is not None)
+        self.tally = branch.tally if branch else Tally()
+        self.counts = branch.counts if branch else WorkerCounts(timed=options.metrics is not None)
         self.tries = Tries()
         self.happened = 0  # counts whatever may have changed what there is to do
         self.stopping = False
@@ -76,7 +88,7 @@ class Shift:
         self.settle = Link("settle", self.address, self.log)
         self.beat = Link("heartbeat", self.address, self.log)
         self.upkeep = Link("upkeep", self.address, self.log)
-        self.wake = Wake(options.poll)
+        self.wake: Wake = Wake(options.poll)
         self.settler = Settler(self)
         self.keeper = Keeper(self)
         self.suspects = Suspects(self)
@@ -99,6 +111,8 @@ class Shift:
 
     async def _run(self) -> Tally:
         await self.address.handshake()
+        if self.branch is not None:
+            await self.branch.demand_own(self.upkeep)
         await self.standstill.over()
         if self._stop.is_set():
             return self.tally
@@ -106,7 +120,8 @@ class Shift:
         self.hide.learn(settings.get("redact"))
         keys = secret_keys(self.options.secret_key)
         self.post = Post(self.lease, self.name, settings, self.log, keys, lambda: self.upkeep.run(working.settings()))
-        self.budget = Budget(self.options.max_bytes, int(settings["max_payload_size"]))
+        most = self.branch.max_bytes() if self.branch else self.options.max_bytes
+        self.budget = Budget(most, int(settings["max_payload_size"]))
         await self.hooks.start()
         try:
             return await self._work(settings)
@@ -127,9 +142,11 @@ class Shift:
         began = monotonic()
         registry = Registry(self, what.names)
         await registry.hello()
-        page = self._serve_metrics()
+        # Of these there is one in a process, however many databases it serves.
+        page = None if self.branch else self._serve_metrics()
         watchdog = Watchdog(self.log)
-        watchdog.start()
+        if self.branch is None:
+            watchdog.start()
         try:
             leases = self._start(registry)
             try:
@@ -164,8 +181,12 @@ class Shift:
         return page
 
     def _page(self, accept: str | None) -> tuple[str, bytes]:
-        reconnects = sum(link.reconnects for link in (self.lease, self.settle, self.beat, self.upkeep))
-        return worker_page(self.counts, self.tally.settles(), reconnects, accept)
+        return worker_page(Counted(self.counts, self.tally.settles(), self.reconnects), accept)
+
+    @property
+    def reconnects(self) -> int:
+        """Connections that broke and came back."""
+        return sum(link.reconnects for link in (self.lease, self.settle, self.beat, self.upkeep))
 
     def look_dry(self) -> None:
         """Stop when there is nothing left to do: nothing to lease, nothing under way, nothing to settle."""

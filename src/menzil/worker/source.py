@@ -24,6 +24,7 @@ from menzil.worker.share import Shares
 from menzil.worker.wake import Bell
 
 if TYPE_CHECKING:
+    from menzil.worker.permits import Pool
     from menzil.worker.shift import Shift
 
 #: Seconds of work that may wait in this process.
@@ -63,6 +64,7 @@ class Source:
         lease: float,
         batch: int,
         many: tuple[Size, CallMany] | None = None,
+        pool: Pool | None = None,
     ) -> None:
         self.shift = shift
         self.name = name
@@ -83,8 +85,14 @@ class Source:
         shares = is_post and (channels is None or len(channels) > 1)
         self._shares = Shares(concurrency, concurrency * ELASTIC) if shares else None
         self._batches = Batches(self, *many) if many else None
+        self.limit = concurrency  # deliveries at once; less than the concurrency while other databases share it
+        self.hungry = False  # whether the last lease found as many messages as it asked for
+        self.asked = 0  # messages that a lease under way may bring
+        self.pool = pool
+        if pool is not None:
+            pool.join(self)
         self._ahead = 0
-        self._slow = 0
+        self.slow = 0  # deliveries that take long and have given their slot to others
         self._spent, self._done = 0.0, 0.0  # seconds and deliveries, the recent ones weighing most
         self._idle: list[asyncio.Future[None]] = []
         self._roused = 0
@@ -96,10 +104,10 @@ class Source:
     @property
     def busy(self) -> int:
         """How many slots are delivering."""
-        return self._in_slots - len(self.queue)
+        return self.in_slots - len(self.queue)
 
     @property
-    def _in_slots(self) -> int:
+    def in_slots(self) -> int:
         """Messages that have a slot, or wait for one; those of batches need none."""
         return len(self.held) - (self._batches.count if self._batches else 0)
 
@@ -111,6 +119,9 @@ class Source:
 
     def free(self) -> int:
         """How many messages may be leased now; 0 while it is not worth asking."""
+        if self.pool is not None:
+            self.pool.ask(self)
+            self._rouse()
         if self._shares:
             self._shares.look()
         room = self._room()
@@ -124,11 +135,11 @@ class Source:
         return min(room, self.batch, fits if self.held else max(1, fits))
 
     def _room(self) -> int:
-        room = self.concurrency + self._slow + self._ahead - self._in_slots
-        if room <= 0:
+        room = self.limit + self.slow + self._ahead - self.in_slots
+        if room <= 0 or not self.limit:
             return 0
         # Few slots for many messages are not worth a call, but for endpoints that others keep from their slots.
-        if self._in_slots and room * 4 < min(self.batch, self.concurrency + self._ahead) and not self.out:
+        if self.in_slots and room * 4 < min(self.batch, self.limit + self._ahead) and not self.out:
             return 0
         return room
 
@@ -169,7 +180,7 @@ class Source:
         if self._shares:
             self._shares.enter([message.channel for message in single], asked_at)
         if self._done:
-            self._ahead = min(self.batch, int(AHEAD * self.concurrency * self._done / max(self._spent, 1e-9)))
+            self._ahead = min(self.batch, int(AHEAD * self.limit * self._done / max(self._spent, 1e-9)))
             self._spent, self._done = self._spent / 2, self._done / 2
         self._rouse()
         return new
@@ -178,10 +189,10 @@ class Source:
         """Make room for others beside endpoints that keep us waiting."""
         if self._batches and self._batches.count:
             self._batches.go()
-        if self.is_post and (self.held or self._slow):
+        if self.is_post and (self.held or self.slow):
             limit, most = now - SLOW, self.concurrency * (ELASTIC - 1)
             slow = Counter([held.channel for held in self.held if held.task is not None and held.taken_at < limit])
-            self._slow = min(most, slow.total())
+            self.slow = min(most, slow.total())
             if self._shares:
                 self._shares.slow(slow, now)
             if self.queue:
@@ -202,15 +213,46 @@ class Source:
 
     # Slots
 
+    def resize(self, limit: int) -> None:
+        """Have so many deliveries at once from now on; those under way go on."""
+        if limit != self.limit:
+            self.limit = limit
+            if self._shares:
+                self._shares.resize(max(1, limit), max(1, limit) * ELASTIC)
+
+    def turn(self) -> None:
+        """Take permits that became free, and use them: for what waits here, or to lease."""
+        assert self.pool is not None
+        self.pool.ask(self)
+        if self.queue:
+            self._rouse()
+        if self.limit and not self.room.is_set():
+            # The leaser runs after this. Until then no other source takes the permits that are meant for it.
+            self.asked = max(0, self.limit + self.slow - len(self.held))
+            self.room.set()
+
+    def leased(self, *, all_of_them: bool) -> None:
+        """A lease is over, and brought as many messages as it asked for, or fewer: then others may have its permits."""
+        self.asked, self.hungry = 0, all_of_them
+        if self.pool is not None and not all_of_them:
+            self.pool.pass_on()
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether as many deliveries are under way as there are permits."""
+        return self.busy - self.slow >= self.limit
+
     def _rouse(self) -> None:
         while self._roused < ROUSED and self._roused < len(self.queue):
+            if self.pool is not None and self.busy + self._roused - self.slow >= self.limit:
+                return
             while self._idle:
                 waiting = self._idle.pop()
                 if not waiting.done():
                     waiting.set_result(None)
                     break
             else:
-                if len(self._slots) >= self.concurrency + self._slow:
+                if len(self._slots) >= self.concurrency + self.slow:
                     return
                 name = f"menzil-slot-{self.name}"
                 slot = asyncio.create_task(self._slot(), name=name, context=self._context.copy())
@@ -227,6 +269,8 @@ class Source:
             now = monotonic()
             turn_ends = now + TURN
             while queue:
+                if self.pool is not None and self._is_over:
+                    break  # the permit of this slot has gone to another database
                 held = queue.popleft()
                 if self._roused < ROUSED and queue:
                     self._rouse()
@@ -283,6 +327,8 @@ class Source:
                 self.shift.settler.note(held, outcome.outcome)
             else:
                 self.shift.settler.put(held, outcome)
+        if self.pool is not None and self.pool.line:
+            self.pool.ended(self)
         if not self.room.is_set() and self._room():
             self.room.set()
 
@@ -359,3 +405,5 @@ class Source:
             slot.cancel()
         if slots:
             await asyncio.wait(slots, timeout=1)
+        if self.pool is not None:
+            self.pool.leave(self)

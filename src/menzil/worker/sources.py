@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from menzil.worker.django import tidily
 from menzil.worker.handler import Handler
 from menzil.worker.hooks import surround, telling
 from menzil.worker.options import BATCH, CONNECTIONS, LEASE
+from menzil.worker.permits import Pool
 from menzil.worker.source import Call, Source
 from menzil.worker.transaction import call_within
 from menzil.worker.ways import Way
@@ -58,6 +60,7 @@ def plan(shift: Shift, endpoint_lease: float) -> Plan:
                 lease=options.lease or endpoint_lease,
                 batch=options.batch or BATCH,
                 many=(shift.post.size, shift.post.deliver_many),
+                pool=_pool(shift, "endpoints", options.concurrency),
             )
         )
     all_endpoints = any(source.endpoints for source in sources)
@@ -68,14 +71,16 @@ def plan(shift: Shift, endpoint_lease: float) -> Plan:
 def _shared(shift: Shift, name: str, chosen: dict[Handler, list[str]]) -> Source:
     options = shift.options
     calls = {channel: _call(shift, handler) for handler, channels in chosen.items() for channel in channels}
+    most = min(_most(shift, handler) for handler in chosen)
     return Source(
         shift,
         name,
         calls.__getitem__,
         channels=list(calls),
-        concurrency=min(_most(shift, handler) for handler in chosen),
+        concurrency=most,
         lease=options.lease or LEASE,
         batch=options.batch or BATCH,
+        pool=_pool(shift, name, most),
     )
 
 
@@ -89,17 +94,23 @@ def _most(shift: Shift, handler: Handler) -> int:
 
 def _own(shift: Shift, handler: Handler, names: list[str]) -> Source:
     options = shift.options
-    call = _call(shift, handler)
+    call, most = _call(shift, handler), handler.concurrency or _most(shift, handler)
     return Source(
         shift,
         handler.name,
         lambda _: call,
         channels=names,
         apart=handler.way is not Way.NONE,
-        concurrency=handler.concurrency or _most(shift, handler),
+        concurrency=most,
         lease=handler.lease or options.lease or LEASE,
         batch=options.batch or BATCH,
+        pool=_pool(shift, handler, most),
     )
+
+
+def _pool(shift: Shift, kind: Hashable, size: int) -> Pool | None:
+    """The permits that sources of this kind share; None where there is only one database."""
+    return shift.branch.pool(kind, size) if shift.branch else None
 
 
 def _call(shift: Shift, handler: Handler) -> Call:

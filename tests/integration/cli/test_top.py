@@ -30,7 +30,7 @@ def play(dsn: str, script: Play, **given: str) -> None:
 
     async def run() -> None:
         link = Link(dsn)
-        app = Top(link, **given)
+        app = Top({"": link}, **given)
         try:
             async with app.run_test(size=(160, 40)) as pilot:
                 await shown(app, lambda: app.picture is not None)

@@ -6,6 +6,7 @@ import click
 
 from menzil.cli.database import Database, on_database
 from menzil.cli.names import page, page_options
+from menzil.cli.several import on_databases
 from menzil.cli.show import document, fields, json_option, listing, pretty
 from menzil.ops import endpoints, looking
 from menzil.watch.destination import destination
@@ -15,7 +16,7 @@ from menzil.watch.endpoints import described
 @click.command("list")
 @page_options
 @json_option
-@on_database
+@on_databases
 def list_endpoints(db: Database, limit: int, after: str, as_json: bool) -> None:
     """List endpoints by name."""
     found = db.run(looking.endpoints(limit + 1, after))
@@ -42,7 +43,7 @@ def show(db: Database, name: str, as_json: bool) -> None:
 @click.command()
 @click.argument("name", required=False)
 @json_option
-@on_database
+@on_databases
 def health(db: Database, name: str | None, as_json: bool) -> None:
     """Show how endpoints fare.
 

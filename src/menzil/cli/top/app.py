@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
@@ -39,14 +40,17 @@ class Top(App[None]):
         Binding("e", "show('endpoint_list')", "endpoints"),
         Binding("d", "show('causes')", "dead"),
         Binding("k", "show('workers')", "workers"),
+        Binding("n", "next", "next database"),
         Binding("p", "pause", "pause"),
         Binding("escape", "back", "back"),
         Binding("q", "quit", "quit"),
     ]
 
-    def __init__(self, link: Link, *, sort: str = "oldest", contains: str = "") -> None:
+    def __init__(self, links: Mapping[str, Link], *, sort: str = "oldest", contains: str = "") -> None:
+        """`links` by the name of their database; one is shown at a time."""
         super().__init__()
-        self.link = link
+        self.links = links
+        self.database, self.link = next(iter(links.items()))
         self.order, self.contains = sort, contains
         self.stack: list[View] = [views.queue(sort, contains)]
         self.paused = False
@@ -72,7 +76,9 @@ class Top(App[None]):
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002  # of textual
-        """While a filter is typed, a slash is a letter of it."""
+        """While a filter is typed, a slash is a letter of it. The next database is offered where there are several."""
+        if action == "next":
+            return len(self.links) > 1
         return not (action == "filter" and self.query_one("#filter").display)
 
     async def tick(self) -> None:
@@ -84,15 +90,17 @@ class Top(App[None]):
         if self._asking:
             return
         self._asking = True
-        view = self.stack[-1]
+        view, link = self.stack[-1], self.link
         try:
-            picture = await asyncio.get_running_loop().run_in_executor(self._thread, self.link.ask, view.look)
+            picture = await asyncio.get_running_loop().run_in_executor(self._thread, link.ask, view.look)
         except MenzilError as error:
             self.say(f"{error.message} Trying again." if self.stack[-1] is view else "")
         except psycopg.Error as error:
             self.say(f"The database could not: {str(error).strip().splitlines()[0]}")
         else:
-            if self.stack[-1] is view and self.query("#head"):  # no longer there once the program ends
+            if (
+                self.stack[-1] is view and link is self.link and self.query("#head")
+            ):  # no longer there once the program ends
                 self.draw(view, picture)
         finally:
             self._asking = False
@@ -106,7 +114,8 @@ class Top(App[None]):
     def draw(self, view: View, picture: Picture) -> None:
         """Put a picture on the screen; the cursor stays on the row it was on."""
         self.picture = picture
-        self.query_one("#head", Static).update(Text("\n".join(cell(line) for line in picture.lines)))
+        lines = [*([self.database] if len(self.links) > 1 else []), *picture.lines]
+        self.query_one("#head", Static).update(Text("\n".join(cell(line) for line in lines)))
         self.say("paused, p goes on" if self.paused else "")
         table: DataTable[Text] = self.query_one(DataTable)
         keys = [cell(row[picture.key]) for row in picture.rows]
@@ -149,6 +158,13 @@ class Top(App[None]):
         elif len(self.stack) > 1:
             self.stack.pop()
             await self.refresh_view()
+
+    async def action_next(self) -> None:
+        """Show the next database."""
+        names = list(self.links)
+        self.database = names[(names.index(self.database) + 1) % len(names)]
+        self.link = self.links[self.database]
+        await self._anew()
 
     async def action_sort(self, order: str) -> None:
         self.order = order
