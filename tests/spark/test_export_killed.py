@@ -64,9 +64,13 @@ def test_a_driver_that_is_killed_with_its_jvm_is_finished_by_the_next_run(
     assert archived(db) == 0
 
 
-@pytest.mark.parametrize(
-    "kills", [pytest.param(3, id="a few"), pytest.param(100, marks=[pytest.mark.torture, pytest.mark.timeout(3600)])]
+#: With -s each kill is told; MENZIL_LAKE_KILLS says how many.
+MANY = pytest.param(
+    int(os.environ.get("MENZIL_LAKE_KILLS", "100")), id="many", marks=[pytest.mark.torture, pytest.mark.timeout(3600)]
 )
+
+
+@pytest.mark.parametrize("kills", [pytest.param(3, id="a few"), MANY])
 def test_drivers_killed_at_random_moments_leave_a_lake_that_the_next_run_completes(
     spark: SparkSession, db: str, tmp_path: Path, kills: int
 ) -> None:
@@ -100,6 +104,7 @@ def test_drivers_killed_at_random_moments_leave_a_lake_that_the_next_run_complet
         # Whoever reads by the hint sees a whole state; what is not among them has not left the database.
         assert lake.verify(tmp_path).problems == (), f"after {number + 1} kills"
         assert sent.keys() - ids_in_lake(tmp_path) <= ids_in_database(db)
+        print(f"{number + 1} of {kills}: {'killed' if driver.fate else 'ended before'}", flush=True)
     assert -signal.SIGKILL in fates
 
     alone(db)
