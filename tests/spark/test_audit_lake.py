@@ -125,6 +125,9 @@ def test_a_lake_alone_is_audited_and_reported_like_its_database(
     assert caught.pop("concurrency")
     assert caught.pop("rate")
     assert caught == planted
+    # Of the channels with limits only those are over, of which the log now says tighter ones.
+    over = {(each.kind, each.channel) for each in alone.violations if each.kind in ("concurrency", "rate")}
+    assert over == {("concurrency", "narrow"), ("rate", "paced")}
     # Only what is live now it cannot know.
     assert [check.kind for check in alone.checks if check.skipped] == ["ended-and-live"]
     assert {name: alone.counts[name] for name in ("ended", "failed", "acknowledged")} == {
