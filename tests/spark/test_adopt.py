@@ -119,7 +119,7 @@ def test_an_old_lake_is_adopted_without_writing_data_and_goes_on(spark: SparkSes
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert {Path(path) for path in lake.files(place) + lake.files(place, table="events")} == set(before)
     assert adopt(spark, place, db).repeated
-    assert in_lake(spark, place) == in_database(db)
+    assert in_lake(place, spark) == in_lake(place) == in_database(db)
     assert lake.verify(place, db, spark=spark).problems == ()
 
     # It goes on: what was exported is known, what is new comes, months leave, and small files become one.
@@ -128,10 +128,10 @@ def test_an_old_lake_is_adopted_without_writing_data_and_goes_on(spark: SparkSes
     whole = in_database(db)
     assert export(spark, db, place).rows == 8
     assert lake.compact(spark, place, db).before > 0
-    assert in_lake(spark, place) == whole
-    lines = lines_in_lake(spark, place)
+    assert in_lake(place) == whole
+    lines = lines_in_lake(place)
     assert lines.keys() == event_lines(db).keys()
     assert lake.verify(place, db, spark=spark).problems == ()
     assert export(spark, db, place, drop=True).dropped == [DECEMBER, JANUARY]
     assert archived(db) == 0
-    assert in_lake(spark, place) == whole
+    assert in_lake(place) == whole

@@ -74,11 +74,11 @@ def test_what_0_1_0_exported_is_adopted_verified_continued_and_replayed(
     assert adopt(spark, place, fresh_db).rows == 60
     assert {path: path.stat().st_mtime_ns for path in written} == written
     assert lake.verify(place, fresh_db, spark=spark).problems == ()
-    assert in_lake(spark, place) == whole
+    assert in_lake(place) == whole
     assert export(spark, fresh_db, place).rows == 0
     assert export(spark, fresh_db, place, drop=True).dropped == ["2025-01", "2025-02"]
     assert lake.verify(place, fresh_db, spark=spark).problems == ()
-    assert in_lake(spark, place) == whole
+    assert in_lake(place) == whole
 
     sent = replay(spark, fresh_db, str(place), run_id="again", endpoint="even")
     assert sent.messages == 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -77,49 +78,86 @@ def bend(conn: psycopg.Connection[Any]) -> dict[str, list[int]]:
     return planted
 
 
-def test_a_lake_alone_is_audited_and_reported_like_its_database(spark: SparkSession, db: str, tmp_path: Path) -> None:
+@pytest.fixture
+def reports(monkeypatch: pytest.MonkeyPatch) -> list[AuditReport]:
+    """What the command has found, besides what it says: the job runs as it is, and its result is kept."""
+    kept: list[AuditReport] = []
+
+    def keeping(*given: Any, **more: Any) -> AuditReport:
+        kept.append(audit(*given, **more))
+        return kept[-1]
+
+    monkeypatch.setattr("menzil.spark.jobs.audit.audit", keeping)
+    return kept
+
+
+def test_a_lake_alone_is_audited_and_reported_like_its_database(
+    spark: SparkSession, db: str, tmp_path: Path, reports: list[AuditReport]
+) -> None:
     told = busy.make(db, SENT)
     ledger = tmp_path / "ledger.csv"
     ledger.write_text("id,acknowledged_at\n" + "".join(f"{i},{at.isoformat()}\n" for i, at in told))
-    live = audit(spark, dsn=db, ledger=str(ledger), commit_slack=0)
+    with psycopg.connect(db, autocommit=True) as conn:
+        conn.execute(CIRCUIT)
+    said = CliRunner().invoke(main, ["pipeline", "audit", "--dsn", db, "--ledger", str(ledger), "--commit-slack", "0"])
+    (live,) = reports
     assert found(live) == {}
+    assert (said.exit_code, live.ok) == (0, True), said.output
+    assert "Every promise that can be checked was kept." in said.stderr
     assert [check.kind for check in live.checks if check.skipped] == []
     counts = live.counts
     assert (counts["acknowledged"], counts["live"]) == (SENT, 0)
     assert counts["ended"] > SENT  # redriven dead letters are messages of their own
-    assert min(counts["completed"], counts["failed"], counts["cancelled"], counts["expired"]) > 0
-
-    # The lake alone: only what is live now it cannot know.
-    with psycopg.connect(db, autocommit=True) as conn:
-        conn.execute(CIRCUIT)
-    twin = tmp_path / "twin"
-    assert export(spark, db, twin).rows == counts["ended"]
-    alone = audit(spark, str(twin), ledger=str(ledger), commit_slack=0)
-    assert found(alone) == {}
-    assert [check.kind for check in alone.checks if check.skipped] == ["ended-and-live"]
-    assert {name: alone.counts[name] for name in ("ended", "failed", "acknowledged")} == {
-        name: counts[name] for name in ("ended", "failed", "acknowledged")
-    }
-    made = report(spark, str(twin), tmp_path / "report.html")
-    assert (made.total["sent"], made.incident_count) == (counts["ended"], 1)
-    assert (made.incidents[0]["channel"], made.incidents[0]["seconds"]) == ("free", 0.09)
-
-    # Without Spark: the lake by Arrow, the database by SQL, and both together, in which each message counts once.
-    options: dict[str, Any] = {"slo": Slo(), "start": None, "end": None, "now": datetime.now(UTC)}
-    with connected(db) as live_db:
-        for small in (small_report(str(twin), None, **options), small_report(None, live_db, **options),
-                      small_report(str(twin), live_db, **options)):  # fmt: skip
-            assert plainly(small) == plainly(made)
+    ends = ("completed", "failed", "expired", "cancelled")
+    assert sum(counts[name] for name in ends) == counts["ended"]
+    assert min(counts[name] for name in ends) > 0
 
     # It is no blind eye: what is bent is found, in a lake alone, by its kind and its ids, and nothing else is.
     with psycopg.connect(db, autocommit=True) as conn:
         planted = bend(conn)
     bent = tmp_path / "bent"
-    export(spark, db, bent)
-    caught = found(audit(spark, str(bent), ledger=str(ledger), samples=1000))
+    assert export(spark, db, bent).rows == counts["ended"]
+    said = CliRunner().invoke(
+        main, ["pipeline", "audit", "--lake", str(bent), "--ledger", str(ledger), "--show", "1000"]
+    )
+    alone = reports[-1]
+    caught = found(alone)
     assert caught.pop("concurrency")
     assert caught.pop("rate")
     assert caught == planted
+    # Of the channels with limits only those are over, of which the log now says tighter ones.
+    over = {(each.kind, each.channel) for each in alone.violations if each.kind in ("concurrency", "rate")}
+    assert over == {("concurrency", "narrow"), ("rate", "paced")}
+    # Only what is live now it cannot know.
+    assert [check.kind for check in alone.checks if check.skipped] == ["ended-and-live"]
+    assert {name: alone.counts[name] for name in ("ended", "failed", "acknowledged")} == {
+        name: counts[name] for name in ("ended", "failed", "acknowledged")
+    }
+    # The command tells the story of each, and exits with 1.
+    assert said.exit_code == 1, said.output
+    assert f"{counts['ended']:,} ended ({counts['completed']:,} completed, " in said.stdout
+    assert "1  Nothing is delivered before its schedule" in said.stdout
+    assert f"message {planted['early'][0]} to free" in said.stdout
+    assert "attempt 1" in said.stdout
+    assert f"{sum(check.violations for check in alone.checks)} violations found." in said.stderr
+
+    # With Spark, of the lake and of the database.
+    made = report(spark, str(bent), tmp_path / "report.html")
+    assert (made.total["sent"], made.incident_count) == (counts["ended"], 1)
+    assert (made.incidents[0]["channel"], made.incidents[0]["seconds"]) == ("free", 0.09)
+    out = tmp_path / "live.html"
+    said = CliRunner().invoke(main, ["pipeline", "report", "--dsn", db, "--out", str(out), "--json"])
+    assert said.exit_code == 0, said.output
+    assert json.loads(said.stdout)["total"]["sent"] == counts["ended"]
+    assert "from the live database" in out.read_text(encoding="utf-8")
+    assert db not in out.read_text(encoding="utf-8")
+
+    # Without Spark: the lake by Arrow, the database by SQL, and both together, in which each message counts once.
+    options: dict[str, Any] = {"slo": Slo(), "start": None, "end": None, "now": datetime.now(UTC)}
+    with connected(db) as live_db:
+        for small in (small_report(str(bent), None, **options), small_report(None, live_db, **options),
+                      small_report(str(bent), live_db, **options)):  # fmt: skip
+            assert plainly(small) == plainly(made)
 
 
 def test_a_lake_that_is_not_there_is_named_before_anything_starts(tmp_path: Path) -> None:

@@ -124,14 +124,12 @@ def cluster(place: Path) -> Iterator[str]:
             process.wait(30)
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    made = tmp_path / "cluster"
-    made.mkdir()
-    return made
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cluster")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def master(place: Path) -> Iterator[str]:
     """The address of a cluster, whose logs and work lie in `place`."""
     with cluster(place) as address:

@@ -61,12 +61,11 @@ def test_the_lake_equals_the_archive_row_by_row_in_files_with_field_ids(
     report = export(spark, db, tmp_path, run_id="first")
     expected = in_database(db)
     assert report.rows == len(expected) == 60
-    found = in_lake(spark, tmp_path)
-    assert found == expected
+    assert in_lake(tmp_path, spark) == in_lake(tmp_path) == expected
     checked = lake.verify(tmp_path, db, spark=spark)
     assert checked.problems == ()
     assert checked.rows == 60
-    assert lines_in_lake(spark, tmp_path) == event_lines(db)
+    assert lines_in_lake(tmp_path) == event_lines(db)
     assert report.events == len(event_lines(db)) > 0
     password = conninfo_to_dict(db)["password"].encode()
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and password in path.read_bytes()]
@@ -113,7 +112,7 @@ def test_tries_that_are_too_many_to_be_sent_to_every_task_are_counted_where_they
         conn.execute("delete from menzil.attempt where attempt >= 100")
     monkeypatch.setattr(export_rows, "BROADCAST", 0)
     export(spark, db, tmp_path)
-    assert in_lake(spark, tmp_path) == in_database(db)
+    assert in_lake(tmp_path) == in_database(db)
 
 
 def test_a_second_run_exports_only_what_is_new_and_a_repeated_one_nothing(
@@ -124,7 +123,7 @@ def test_a_second_run_exports_only_what_is_new_and_a_repeated_one_nothing(
     fill(db, 21, 30)
     assert export(spark, db, tmp_path, run_id="first").rows == 0
     assert export(spark, db, tmp_path, run_id="second").rows == 10
-    assert in_lake(spark, tmp_path) == in_database(db)
+    assert in_lake(tmp_path) == in_database(db)
 
     # The two runs left two files in each partition: together they are one.
     before = lake.files(tmp_path) + lake.files(tmp_path, table="events")
@@ -133,8 +132,8 @@ def test_a_second_run_exports_only_what_is_new_and_a_repeated_one_nothing(
     assert report.after < report.before == len(before)
     assert report.removed == 0
     assert set(lake.files(tmp_path)).isdisjoint(before)
-    assert in_lake(spark, tmp_path) == in_database(db)
-    assert lines_in_lake(spark, tmp_path) == event_lines(db)
+    assert in_lake(tmp_path) == in_database(db)
+    assert lines_in_lake(tmp_path) == event_lines(db)
     assert lake.verify(tmp_path, db, spark=spark).problems == ()
     assert lake.compact(spark, tmp_path, db).before == 0
 
@@ -159,33 +158,33 @@ def test_a_run_that_crashes_at_every_step_leaves_nothing_half_and_ends_exact(
     for step in ("write", "verify", "commit"):
         with pytest.raises(Crash, match=step):
             export(spark, db, tmp_path, run_id="torn", progress=crash_at(step))
-        assert in_lake(spark, tmp_path) == {}
+        assert in_lake(tmp_path) == {}
     with pytest.raises(Crash, match="publish"):
         export(spark, db, tmp_path, run_id="torn", progress=crash_at("publish"))
-    assert set(in_lake(spark, tmp_path)) == set(range(2, 25, 2)), "December counts"
+    assert set(in_lake(tmp_path)) == set(range(2, 25, 2)), "December counts"
     assert export(spark, db, tmp_path, run_id="torn").rows == 12
-    assert in_lake(spark, tmp_path) == whole
+    assert in_lake(tmp_path) == whole
 
     fill(db, 25, 30)
     more = in_database(db)
     with pytest.raises(Crash, match="commit"):  # verified files lie among the others, and do not count yet
         export(spark, db, tmp_path, run_id="more", progress=crash_at("commit"))
-    assert in_lake(spark, tmp_path) == whole
+    assert in_lake(tmp_path) == whole
     assert archived(db) == len(more) == 30
     with pytest.raises(Crash, match="drop"):
         export(spark, db, tmp_path, run_id="more", drop=True, progress=crash_at("drop"))
     assert archived(db) == 15
     assert export(spark, db, tmp_path, run_id="more", drop=True).dropped == [JANUARY]
     assert archived(db) == 0
-    assert in_lake(spark, tmp_path) == more
+    assert in_lake(tmp_path) == more
     again = export(spark, db, tmp_path, run_id="more", drop=True)
     assert (again.rows, again.dropped, again.events) == (0, [], 0)
-    assert lines_in_lake(spark, tmp_path) == event_lines(db), "the drops too, which are lines of the log"
+    assert lines_in_lake(tmp_path) == event_lines(db), "the drops too, which are lines of the log"
     named = {*lake.files(tmp_path), *lake.files(tmp_path, table="events")}
     assert named < {str(path) for path in tmp_path.rglob("*.parquet")}
     assert lake.sweep(tmp_path, db, orphaned=timedelta(0)).removed > 0
     assert named == {str(path) for path in tmp_path.rglob("*.parquet")}
-    assert in_lake(spark, tmp_path) == more
+    assert in_lake(tmp_path) == more
 
 
 def test_a_message_that_ends_between_export_and_drop_keeps_its_month(
@@ -202,12 +201,12 @@ def test_a_message_that_ends_between_export_and_drop_keeps_its_month(
     assert archived(db) == 6
     report = export(spark, db, tmp_path, drop=True)
     assert (report.rows, report.dropped) == (1, [DECEMBER])
-    assert set(in_lake(spark, tmp_path)) == {*range(1, 11), 12}
+    assert set(in_lake(tmp_path)) == {*range(1, 11), 12}
 
     # A month made again by a late message has only that one; it may leave too.
     fill(db, 14, 14)
     assert export(spark, db, tmp_path, drop=True).dropped == [DECEMBER]
-    assert set(in_lake(spark, tmp_path)) == {*range(1, 11), 12, 14}
+    assert set(in_lake(tmp_path)) == {*range(1, 11), 12, 14}
 
 
 def test_a_month_with_a_live_message_is_exported_but_not_dropped(spark: SparkSession, db: str, tmp_path: Path) -> None:
@@ -269,9 +268,14 @@ def test_a_value_that_somebody_changed_by_a_commit_of_their_own_is_found_and_not
     new = written(there, tx, row["channel"], [row["id"]], row["created_at"], row | {"worker": "somebody else"})
     commit.finish(there, "messages", tx, commit.data_files(tx, new, there.root), {}, [old])
     problems = lake.verify(tmp_path, db, spark=spark).problems
-    assert [problem.split(":")[0] for problem in problems] == [
-        f"The files of {DECEMBER} hold other rows than were exported"
-    ]
+    told, named = problems
+    assert told.split(":")[0] == f"The files of {DECEMBER} hold other rows than were exported"
+    snapshot = there.tables["messages"].current_snapshot()
+    assert snapshot is not None
+    assert named == (
+        f"{new[0].path} (1 rows) was added by snapshot {snapshot.snapshot_id}, after snapshot "
+        f"{snapshot.parent_snapshot_id}, which menzil did not make."
+    )
     with pytest.raises(LakeDamagedError, match="stays in the database"):
         export(spark, db, tmp_path, drop=True)
     assert archived(db) == 8
@@ -287,16 +291,16 @@ def test_until_is_exact_and_what_it_left_out_comes_later_once(spark: SparkSessio
     edge = datetime.fromisoformat("2024-12-05T00:00:00Z")  # when message 4 was created
     first = export(spark, db, tmp_path, until=edge, drop=True)
     assert [(each.month, each.rows, each.drop) for each in first.months] == [(DECEMBER, 1, None)]
-    assert set(in_lake(spark, tmp_path)) == {2}
+    assert set(in_lake(tmp_path)) == {2}
     assert lake.verify(tmp_path, db, spark=spark).problems == ()
     fill(db, 7, 8)  # another that was created at the end of December
     assert export(spark, db, tmp_path, until=edge).rows == 0
     assert export(spark, db, tmp_path, until=edge + timedelta(microseconds=1)).rows == 1
-    assert set(in_lake(spark, tmp_path)) == {2, 4}
+    assert set(in_lake(tmp_path)) == {2, 4}
     assert lake.verify(tmp_path, db, spark=spark).problems == ()
     export(spark, db, tmp_path)
-    assert in_lake(spark, tmp_path) == in_database(db)
-    assert lines_in_lake(spark, tmp_path) == event_lines(db)
+    assert in_lake(tmp_path) == in_database(db)
+    assert lines_in_lake(tmp_path) == event_lines(db)
     assert export(spark, db, tmp_path, drop=True).dropped == [DECEMBER, JANUARY]
 
 

@@ -22,6 +22,7 @@ from menzil.spark.lake.cover import Part, covered
 from menzil.spark.lake.place import file_system, storage_options
 from menzil.spark.lake.read import data_files
 from menzil.spark.lake.schema import MESSAGES
+from menzil.spark.lake.suspect import suspects
 from menzil.spark.lake.table import Lake, open_for_writing, open_lake
 from tests.spark.lake_files import begun, finish, written
 
@@ -64,6 +65,19 @@ def test_a_month_and_a_channel_are_found_by_the_metadata_alone(db: str, tmp_path
     assert len(data_files(lake, MESSAGES, where.one_of("channel", ["b"]))) == 1
     assert len(data_files(lake, MESSAGES, AlwaysTrue())) == 3
     assert covered(lake.memory(MESSAGES).parts(MONTH)) == [Part(0, 3)]
+
+
+def test_a_file_that_is_not_the_committed_one_is_named_with_what_it_should_have(db: str, tmp_path: Path) -> None:
+    lake = opened(tmp_path, db)
+    tx = begun(lake)
+    sound, victim, other = (written(lake, tx, "work", ids, AT)[0] for ids in ([1, 2], [3, 4], [5, 6]))
+    added = commit.data_files(tx, [sound, victim], lake.root)
+    commit.finish(lake, MESSAGES, tx, added, {}, summary={"menzil.run": "r"})
+    files = data_files(lake, MESSAGES)
+    assert suspects(lake, MESSAGES, files) == []
+    Path(victim.path).write_bytes(Path(other.path).read_bytes())
+    told = f"{victim.path} is another file than the one that was committed: its lowest id is 5, not 3."
+    assert suspects(lake, MESSAGES, files) == [told]
 
 
 def test_properties_and_a_tag_outlive_the_snapshots_and_the_sweep_takes_only_what_nothing_names(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -36,7 +37,10 @@ pytestmark = pytest.mark.slow
 compact_module = importlib.import_module("menzil.spark.lake.compact")  # the package has a function of that name
 
 FEW = pytest.param(2, id="a few")
-MANY = pytest.param(50, marks=[pytest.mark.torture, pytest.mark.timeout(3600)])
+#: `pytest -n 0 -s -m torture tests/spark/test_lake_conflicts.py` tells each round; MENZIL_LAKE_ROUNDS says how many.
+MANY = pytest.param(
+    int(os.environ.get("MENZIL_LAKE_ROUNDS", "50")), id="many", marks=[pytest.mark.torture, pytest.mark.timeout(3600)]
+)
 
 
 @pytest.fixture
@@ -56,8 +60,9 @@ def _unlocked(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_of_two_exports_of_the_same_messages_one_counts_and_the_other_leaves_nothing(
     spark: SparkSession, db: str, tmp_path: Path, rounds: int
 ) -> None:
+    began = time.monotonic()
     for number in range(rounds):
-        fill(db, 8 * number + 1, 8 * number + 8)
+        fill(db, 16 * number + 2, 16 * number + 16, step=2)
         others = []
 
         def meanwhile(step: str, month: str, rows: int, others: list[Any] = others) -> None:
@@ -67,8 +72,9 @@ def test_of_two_exports_of_the_same_messages_one_counts_and_the_other_leaves_not
 
         report = export(spark, db, tmp_path, progress=meanwhile)
         assert (report.rows, others[0].rows) == (0, 8)
-        assert in_lake(spark, tmp_path) == in_database(db)
-    assert lines_in_lake(spark, tmp_path) == event_lines(db)
+        assert in_lake(tmp_path) == in_database(db)
+        print(f"round {number + 1} of {rounds}, {time.monotonic() - began:.0f} s", flush=True)
+    assert lines_in_lake(tmp_path) == event_lines(db)
     named = {*lake.files(tmp_path), *lake.files(tmp_path, table="events")}
     assert named == {str(path) for path in tmp_path.rglob("*.parquet")}, "the files of the loser are gone"
     assert lake.verify(tmp_path, db, spark=spark).problems == ()
@@ -79,14 +85,14 @@ def test_of_two_exports_of_the_same_messages_one_counts_and_the_other_leaves_not
 def test_an_export_and_a_compaction_at_once_lose_nothing(
     spark: SparkSession, db: str, tmp_path: Path, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(db, 1, 8)
+    fill(db, 2, 16, step=2)
     export(spark, db, tmp_path)
-    real, first = compact_module.prove, 9
+    real, first, began = compact_module.prove, 18, time.monotonic()
     for number in range(rounds):
-        fill(db, first, first + 7)
+        fill(db, first, first + 14, step=2)
         export(spark, db, tmp_path)  # so that there are neighbours to put together
-        fill(db, first + 8, first + 15)
-        first += 16
+        fill(db, first + 16, first + 30, step=2)
+        first += 32
         done: list[int] = []
         if number % 2:
 
@@ -108,7 +114,8 @@ def test_an_export_and_a_compaction_at_once_lose_nothing(
             assert lake.compact(spark, tmp_path, db).before > 0
             monkeypatch.setattr(compact_module, "prove", real)
         assert done[1] > 0, "the other one worked in between"
-        assert in_lake(spark, tmp_path) == in_database(db)
+        assert in_lake(tmp_path) == in_database(db)
+        print(f"round {number + 1} of {rounds}, {time.monotonic() - began:.0f} s", flush=True)
     assert lake.verify(tmp_path, db, spark=spark).problems == ()
 
 
@@ -151,7 +158,7 @@ def test_a_commit_waits_for_the_drop_of_a_month_and_one_that_came_before_has_it_
     assert held[1] < dropped
     properties = open_lake(tmp_path, db).tables["messages"].properties
     assert (properties["came-before"], properties["waited"]) == ("x", "x")
-    assert set(in_lake(spark, tmp_path)) == set(range(1, 9))
+    assert set(in_lake(tmp_path)) == set(range(1, 9))
     # The state that was proved stays readable whatever happens later, under its name.
     assert lake.read(spark, tmp_path, snapshot=f"menzil-proved-{DECEMBER}").count() == 8
 

@@ -154,7 +154,7 @@ def test_the_story_of_a_message_is_one_query_dead_letters_and_redrives_included(
         (dead, "failed", [("deferred", None), ("failed", "[PERMANENT] gone")]),
         (again, "completed", [("completed", None)]),
     ]
-    assert lines_in_lake(spark, tmp_path) == event_lines(db)
+    assert lines_in_lake(tmp_path) == event_lines(db)
 
 
 @pytest.mark.slow
@@ -169,7 +169,7 @@ def test_a_lake_is_parted_by_hash_when_channels_are_too_many_and_reads_prune_eit
     table = open_lake(tmp_path, db).tables["messages"]
     assert [field.name for field in table.spec().fields] == ["created_month", "channel_bucket"]
     assert {len(file.partition) for file in data_files(open_lake(tmp_path), "messages")} == {2}
-    assert in_lake(spark, tmp_path) == in_database(db)
+    assert in_lake(tmp_path, spark) == in_lake(tmp_path) == in_database(db)
     assert lake.verify(tmp_path, db, spark=spark).problems == ()
     expected = in_database(db)
     for channel in {row["channel"] for row in expected.values()}:
@@ -178,4 +178,4 @@ def test_a_lake_is_parted_by_hash_when_channels_are_too_many_and_reads_prune_eit
         assert ids == {number for number, row in expected.items() if number % 2 == 0 and row["channel"] == channel}
         assert len(found.inputFiles()) < len(lake.files(tmp_path)) / 2
     lake.compact(spark, tmp_path, db)
-    assert in_lake(spark, tmp_path) == expected
+    assert in_lake(tmp_path) == expected

@@ -14,6 +14,7 @@ from menzil.spark.lake.memory import total
 from menzil.spark.lake.place import file_system, inside, shown
 from menzil.spark.lake.read import columns_of, data_files, frame_of, month_of
 from menzil.spark.lake.schema import EVENTS, MESSAGES
+from menzil.spark.lake.suspect import suspects
 from menzil.spark.lake.table import Lake, open_lake
 from menzil.spark.lake.write import difference
 from menzil.spark.parquet.read import damage
@@ -101,7 +102,8 @@ def content_problems(spark: SparkSession, lake: Lake, name: str, files: Sequence
             mine = [file for file in files if name == EVENTS or month_of(file) == label]
             what = "the event log" if name == EVENTS else label
             wrong += file_problems(lake, mine, whole=True) or [
-                f"The files of {what} hold other rows than were exported: {difference(expected, seen)}."
+                f"The files of {what} hold other rows than were exported: {difference(expected, seen)}.",
+                *suspects(lake, name, mine),
             ]
     return wrong
 
@@ -118,4 +120,7 @@ def _counts(lake: Lake, name: str, files: Sequence[DataFile]) -> list[str]:
         if rows != expected:
             what = "the event log" if name == EVENTS else label
             problems.append(f"The files of {what} hold {rows:,} rows, and {expected:,} were exported.")
+            mine = [file for file in files if name == EVENTS or month_of(file) == label]
+            if not file_problems(lake, mine):  # those are told by themselves
+                problems += suspects(lake, name, mine)
     return problems

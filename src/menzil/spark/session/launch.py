@@ -55,7 +55,9 @@ _FLAGS = [
 ]
 #: Gone in later ones, which then complain about the flag.
 _OPEN_BEFORE_24 = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
-_QUICK = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+# With one compiler Java reserves 48 MB for compiled code. Spark fills them within minutes, and from then on Java throws
+# code away and compiles it again.
+_QUICK = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=240m"]
 #: Whoever sets one of these has plans for the JVM that only Spark's own launcher honours.
 _ENVIRONMENT = (
     "PYSPARK_SUBMIT_ARGS",
