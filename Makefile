@@ -19,7 +19,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs pictures release-check bench load torture up clean
+.PHONY: help setup demo test lint docs pictures release-check matrix bench load torture up clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -50,6 +50,9 @@ pictures: setup ## take the pictures of README and docs anew, with the Chromium 
 
 release-check: setup ## build wheel and sdist, and try both alone in an empty environment
 	$(BIN)/python tools/release_check.py
+
+matrix: setup ## the tour and quick tests on every Python and PostgreSQL that this machine has; MATRIX_ARGS=--quick: each once
+	$(BIN)/python tools/matrix.py $(MATRIX_ARGS)
 
 bench: setup ## measure the figures we publish, as ratios
 	$(BIN)/python -m bench

@@ -109,7 +109,7 @@ def imported(place: Place) -> str:
     for turn in range(50):
         for words in took:
             took[words] = min(took[words], float(place.run(place.python, "-c", _IMPORT.format(words))))
-        # A busy machine slows psycopg too: on an idle one it takes about 120 ms, and the limit is IMPORT_MS.
+        # A busy machine slows psycopg too, so half of its own time is allowed where that is more than IMPORT_MS.
         most = max(IMPORT_MS, round(took[_BENEATH] / 2))
         if turn >= 9 and max(took[words] for words in _OURS) - took[_BENEATH] <= most:
             break

