@@ -70,7 +70,7 @@ def nats_endpoint(port: int, subject: str, **config: Any) -> Endpoint:
 
 
 @asynccontextmanager
-async def entries(port: int, **options: Any) -> AsyncIterator[redis_library.Redis]:
+async def entries(port: int, **options: Any) -> AsyncIterator[Any]:
     """The library redis-py, which shares no code with the deliverer."""
     async with redis_library.Redis(port=port, **options) as client:
         yield client

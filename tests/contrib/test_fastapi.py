@@ -13,6 +13,7 @@ import pytest
 import menzil
 from menzil.contrib.fastapi import lifespan, queue
 from menzil.model.errors import ConnectionFailedError, SchemaMissingError, UsageError
+from menzil.worker.shift import Shift
 
 
 def test_a_worker_inside_an_application_finishes_what_is_under_way(db: str) -> None:
@@ -74,7 +75,7 @@ def test_a_worker_that_ends_while_the_application_runs_is_told_in_the_log(
     async def live() -> None:
         async with lifespan(worker=worker)(None):
             shift = worker._shift
-            assert shift is not None
+            assert isinstance(shift, Shift)
             shift.broken = RuntimeError("a part broke")
             shift.stop()
             async with asyncio.timeout(30):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,7 @@ class Ledger:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, mq: menzil.Menzil, db: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Ledger]]:
+def ledger(tmp_path: Path, mq: menzil.Menzil, db: str, monkeypatch: pytest.MonkeyPatch) -> type[Ledger]:
     (tmp_path / "ledgers.py").write_text(LEDGER)
     info = tmp_path / "ledgers-1.0.dist-info"
     info.mkdir()
