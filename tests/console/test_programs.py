@@ -57,6 +57,7 @@ def test_a_program_sends_and_publishes_with_a_token_and_the_audit_names_it(desk:
         ("send", {"channel": "mall", "payload": "{}"}, "operator", 400, "mall"),
         ("send", {"channel": "mail", "payload": "{"}, "operator", 400, "body"),
         ("send", {"payload": "{}"}, "operator", 400, "Channel"),
+        ("send", {"channel": "mail", "payload": "1", "delay": "x"}, "operator", 400, "number"),
         ("send", {"channel": "mail"}, "reader", 403, "needs the role operator"),
         ("channel-purge", {"channel": "mail"}, "operator", 404, "no such act for programs"),
     ],
@@ -67,6 +68,13 @@ def test_what_a_program_gets_wrong_is_told_and_sends_nothing(
     answer = ask(desk, act, form, role)
     assert answer.status == status
     assert sentence in answer.json["error"]
+    assert sent(db) == []
+
+
+def test_a_field_that_is_there_twice_is_refused(desk: Browser, db: str) -> None:
+    token = {"Authorization": f"Bearer {TOKENS['operator'][0]}", "Content-Type": "application/x-www-form-urlencoded"}
+    answer = desk.ask("POST", "/acts/send.json", b"channel=mail&payload=1&payload=2", token)
+    assert (answer.status, answer.json["error"]) == (400, "The field 'payload' is there twice.")
     assert sent(db) == []
 
 
@@ -96,3 +104,14 @@ def test_the_line_of_the_plan_runs_in_a_shell_as_it_is_shown(desk: Browser, db: 
 def test_a_console_that_only_reads_has_no_acts_for_programs(db: str) -> None:
     with served(Console(db, tokens=[TOKENS["operator"][1]], read_only=True)) as desk:
         assert ask(desk, "send", {"channel": "mail", "payload": "{}"}).status == 403
+
+
+def test_a_program_is_told_to_try_again_when_the_database_cannot_take_it(desk: Browser, db: str) -> None:
+    with psycopg.connect(db) as other:
+        other.execute("lock table menzil.line in access exclusive mode")
+        assert ask(desk, "send", {"channel": "mail", "payload": "{}"}).status == 503
+    with psycopg.connect(db, autocommit=True) as conn:
+        conn.execute("select menzil.channel_set('mail', p_max_size => 1)")
+        conn.execute("select menzil.send('mail', '{}')")
+    full = ask(desk, "send", {"channel": "mail", "payload": "{}"})
+    assert full.status == 503, full.text

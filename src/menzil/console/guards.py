@@ -78,15 +78,18 @@ def demand_same_origin(request: Request) -> None:
 
 
 async def read_form(request: Request) -> Mapping[str, str]:
-    """Read a form; a field that is there several times has commas between. Only urlencoded: nothing takes files."""
+    """Read a form; a field that is there several times has commas between."""
+    return joined(await read_fields(request))
+
+
+async def read_fields(request: Request) -> list[tuple[str, str]]:
+    """Read the fields of a form, as often as they are there. Only urlencoded: nothing takes files."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise RefusedRequestError(415, "This is not a form.", "Send it as application/x-www-form-urlencoded.")
     body = await read_body(request)
     try:
-        return joined(
-            parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
-        )
+        return parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
     except ValueError:
         raise RefusedRequestError(400, "This form could not be read.") from None
 

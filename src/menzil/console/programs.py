@@ -1,12 +1,12 @@
 """Serves acts to programs: one request with a token does what a form, its plan and a button do for a person.
 
 Only acts that say so, and only with `Authorization: Bearer`: a cookie does not count here, so no other site can make a
-browser send such a request. A name that the act does not have is refused: a misspelled option would be left out.
+browser send such a request. A name that the act does not have, or that is there twice, is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from difflib import get_close_matches
 from shlex import quote
 
@@ -17,9 +17,9 @@ from starlette.responses import JSONResponse, Response
 from menzil.console.act import Act, Done, Given
 from menzil.console.acts import all_acts
 from menzil.console.desk import Desk, url
-from menzil.console.guards import RefusedRequestError, read_form
+from menzil.console.guards import RefusedRequestError, read_fields
 from menzil.console.parts import explain
-from menzil.model.errors import MenzilError
+from menzil.model.errors import MenzilError, PermissionDeniedError, QueueFullError, RefusedError, UsageError
 from menzil.ops import acting as noting
 from menzil.watch.finding import Run
 
@@ -39,8 +39,9 @@ class Programs:
             raise RefusedRequestError(404, "There is no such act for programs.", f"There are: {able}.")
         if not access.may(act.role):
             raise RefusedRequestError(403, f"This needs the role {act.role}.", f"Yours is {access.role}.")
-        form = await read_form(request)
-        _check_names(act, form)
+        fields = await read_fields(request)
+        _check_names(act, [name for name, _ in fields])
+        form = dict(fields)
 
         def change(run: Run) -> Done:
             done = act.execute(run, given)
@@ -53,15 +54,24 @@ class Programs:
             done = await self._desk.act(lambda: self._desk.database.act(access.name, change))
         except (MenzilError, psycopg.Error) as error:
             trouble = explain(error)
-            status = 400 if isinstance(error, MenzilError) else 503
-            return JSONResponse({"error": trouble.sentence, "hint": trouble.hint}, status)
+            return JSONResponse({"error": trouble.sentence, "hint": trouble.hint}, _status(error))
         self._desk.shared.forget()
         return JSONResponse(dict(done.answer))
 
 
-def _check_names(act: Act, form: Mapping[str, str]) -> None:
+def _status(error: MenzilError | psycopg.Error) -> int:
+    """Programs try again after 503, and drop the message after 400: 400 is only for what the request has wrong."""
+    if isinstance(error, PermissionDeniedError):
+        return 403
+    asks_for_it = isinstance(error, UsageError | RefusedError) and not isinstance(error, QueueFullError)
+    return 400 if asks_for_it else 503
+
+
+def _check_names(act: Act, given: Sequence[str]) -> None:
     names = [field.name for field in act.fields]
-    for name in form:
+    for place, name in enumerate(given):
+        if name in given[:place]:
+            raise RefusedRequestError(400, f"The field {name!r} is there twice.", "Give each field once.")
         if name not in names:
             near = get_close_matches(name, names, 1)
             hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(names)}."
