@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from menzil.deliver.nats import Nats
-from menzil.deliver.protocol import Endpoint
+from menzil.deliver.protocol import Endpoint, Refused, Surroundings
 from menzil.deliver.redis import Redis
 from menzil.model.outcome import Complete, Defer
 from tests.brokers.relay import Relay
@@ -239,6 +239,75 @@ async def test_a_reply_that_nobody_asked_for_ends_the_connection_of_redis(extra:
                 await asyncio.sleep(0.01)
         completed(await broker.deliver(message(), endpoint))
         assert len(connections) == 2
+
+
+@in_loop
+async def test_a_connection_that_is_in_use_when_its_address_is_forbidden_is_not_kept() -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"PING\r\n")
+        writer.write(b"+PONG\r\n")
+        await reader.readuntil(b"payload\r\n")
+        asked.set()
+        await answer.wait()
+        writer.write(b"$3\r\n1-0\r\n")
+        await reader.read()
+
+    async with peer(talk) as port, speaking(Redis) as broker:
+        endpoint = redis_endpoint(port, "s", timeout_seconds=5)
+        under_way = asyncio.create_task(broker.deliver(message(), endpoint))
+        await asyncio.wait_for(asked.wait(), 10)
+        broker.refresh(Surroundings({"broker_allowed_networks": "10.0.0.0/8"}, "w"))
+        answer.set()
+        completed(await under_way)
+        assert broker.kept == 0
+        assert isinstance(await broker.deliver(message(), endpoint), Refused)
+
+
+@in_loop
+async def test_a_confirmation_that_is_still_to_come_answers_no_other_batch() -> None:
+    """All messages are refused at once, and the server goes on to wait for its replicas."""
+    connections: list[int] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(1)
+        await reader.readuntil(b"PING\r\n")
+        writer.write(b"+PONG\r\n")
+        await reader.readuntil(b"WAIT\r\n")
+        if len(connections) == 1:
+            writer.write(b"-NOREPLICAS Not enough good replicas to write.\r\n")
+            await asyncio.sleep(0.1)
+            writer.write(b":0\r\n")
+        else:
+            writer.write(b"$3\r\n1-0\r\n:1\r\n")
+        await reader.read()
+
+    async with peer(talk) as port, speaking(Redis) as broker:
+        endpoint = redis_endpoint(port, "s", timeout_seconds=5, durability="replicas", replicas=1)
+        assert failed(await broker.deliver(message(), endpoint))[0] == "endpoint"
+        assert broker.kept == 0
+        completed(await broker.deliver(message(), endpoint))
+
+
+@in_loop
+async def test_what_a_broker_says_is_stored_without_the_message_and_without_secrets() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"PING\r\n")
+        writer.write(b"+OK\r\n+PONG\r\n")
+        said = b"-ERR hunter2 \x1b[31m unknown command 'XADD', with args beginning with: 'payload' 'card 4711'\r\n"
+        for answer in (said, b"-ERR " + b"x" * 30000 + b"\r\n"):
+            await reader.readuntil(b"payload\r\n")
+            writer.write(answer)
+        await reader.read()
+
+    async with peer(talk) as port, speaking(Redis) as broker:
+        endpoint = redis_endpoint(port, "s", auth={"password": "hunter2"})
+        found = await broker.deliver_many([message(1), message(2)], endpoint)
+        first, second = (failed(outcome)[1] for outcome in found)
+        assert "unknown command 'XADD'" in first
+        assert not [word for word in ("hunter2", "4711", "\x1b") if word in first]
+        assert len(second) < 300
 
 
 @in_loop

@@ -47,7 +47,11 @@ async def _open(
     loop = asyncio.get_running_loop()
     peer = f"[{address[1]}]:{target.port}" if ":" in address[1] else f"{address[1]}:{target.port}"
     sock = socket.socket(address[0], socket.SOCK_STREAM)
-    session = make(plan, target.host, peer, sock)
+    try:
+        session = make(plan, target.host, peer, sock)
+    except BaseException:
+        sock.close()
+        raise
     doing = "connecting"
     try:
         async with asyncio.timeout_at(until):

@@ -29,6 +29,7 @@ class Kept:
             del self._idle[session]
             if session.keepable:
                 return session
+            session.abort()
         return None
 
     def keep(self, key: Key, session: Session) -> None:

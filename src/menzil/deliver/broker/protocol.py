@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ from menzil.deliver.broker.session import Session
 from menzil.deliver.guard import Guard, Lookup, RefusedUrlError, Target
 from menzil.deliver.guard.resolve import system_lookup
 from menzil.deliver.http.errors import RefusedError
+from menzil.deliver.http.excerpt import SHORT, line, safe
 from menzil.deliver.http.tls import Contexts
 from menzil.deliver.protocol import Endpoint, Refused, Surroundings
 from menzil.model.message import Message
@@ -78,7 +80,8 @@ class Broker(ABC):
         if isinstance(plan, Fail):
             return [plan] * len(messages)
         key, deadline = (endpoint.id, endpoint.updated_at), started + plan.seconds
-        session = self._kept.take(key)
+        kept = self._kept  # refresh() replaces it, and what it closed takes no connection back
+        session = kept.take(key)
         if session is None:
             try:
                 session = await dial(plan, self._guard, self.session, deadline, late_tls=self.late_tls)
@@ -87,11 +90,12 @@ class Broker(ABC):
             except EndpointError as error:
                 return [bad_endpoint(plan.hider.hide(str(error)))] * len(messages)
         found = await self._publish(session, plan, messages, deadline)
-        self._kept.keep(key, session)
+        kept.keep(key, session)
         milliseconds = round((loop.time() - started) * 1000)
         capture = self._capture if plan.capture is None else plan.capture
         return [
-            _finished(outcome, message, milliseconds, capture) for outcome, message in zip(found, messages, strict=True)
+            _finished(outcome, message, plan, milliseconds, capture)
+            for outcome, message in zip(found, messages, strict=True)
         ]
 
     async def _publish(
@@ -134,8 +138,14 @@ class Broker(ABC):
         return plan
 
 
-def _finished(outcome: Outcome, message: Message, milliseconds: int, capture: bool) -> Outcome:
-    """Return an outcome as it is kept: with the time it took, or without a response where none is wanted."""
+def _finished(outcome: Outcome, message: Message, plan: Plan, milliseconds: int, capture: bool) -> Outcome:
+    """Return an outcome as it is kept: with the time it took, or without a response where none is wanted.
+
+    What a broker says about a message may repeat the message or a password, and may be as long as it likes.
+    """
+    if isinstance(outcome, Fail):
+        reason = outcome.reason.partition(", with args beginning with")[0]
+        return replace(outcome, reason=line(safe(reason, plan.hider, 4 * SHORT)))
     if isinstance(outcome, Complete):
         if not capture:
             return _COMPLETE

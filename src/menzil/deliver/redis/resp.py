@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from menzil.deliver.broker.session import CodecError
 
-#: Bytes of one reply, items of one list, lists inside of lists.
-LONGEST, WIDEST, DEEPEST = 65536, 64, 4
+#: Bytes of one text, items of one list, lists inside of lists, and bytes of a reply in all.
+LONGEST, WIDEST, DEEPEST, MOST = 65536, 64, 4, 262144
 
 
 class ReplyError(Exception):
@@ -46,6 +46,8 @@ class Replies:
             while (found := _reply(data, start, DEEPEST)) is not None:
                 reply, start = found
                 yield reply
+            if len(data) - start > MOST:
+                raise CodecError("a reply is too long")
         finally:
             self._data = data[start:]
 

@@ -94,6 +94,12 @@ class RedisSession(Session):
             self._confirms = True
             yield self._wait
 
+    def over(self) -> None:
+        """Forget the batch. A reply that is still to come would answer the next one: the connection ends."""
+        if self._confirms:
+            self.abort()
+        super().over()
+
     def feed(self, data: bytes) -> None:
         """Read replies."""
         for reply in self._replies.feed(data):
@@ -148,9 +154,11 @@ class RedisSession(Session):
     def _verdict(self, reply: Reply) -> Outcome:
         if isinstance(reply, ReplyError):
             said = f"{self.peer} refused the message: {reply}"
-            if reply.word == "NOSCRIPT":
-                self.keepable = False  # the next connection loads it again
-            return bad_message(said) if _is_too_large(reply) else bad_endpoint(said)
+            if _is_too_large(reply):
+                return bad_message(said)
+            # The next connection loads a script again, and finds the primary that a name leads to after a failover.
+            self.keepable = False
+            return bad_endpoint(said)
         duplicate = False
         if self._script:
             if not isinstance(reply, list) or len(reply) != 2 or reply[1] not in (0, 1):
