@@ -56,7 +56,7 @@ class Batches:
         self._size = size
         self._call = call
         self._lines: dict[str, Line] = {}
-        self._flights: dict[asyncio.Task[None], float] = {}  # when each began
+        self._flights: dict[asyncio.Task[None], tuple[float, list[Held]]] = {}  # when each began, and with what
         self._wish = 0  # messages that the next lease may bring beyond the slots
         self.count = 0  # messages that wait or are under way
 
@@ -107,7 +107,7 @@ class Batches:
 
     def _has_room(self) -> bool:
         limit = monotonic() - SLOW
-        young = sum(began >= limit for began in self._flights.values())
+        young = sum(began >= limit for began, _ in self._flights.values())
         most = self._source.concurrency
         return young < most and len(self._flights) < most * ELASTIC
 
@@ -128,22 +128,28 @@ class Batches:
             return
         line.flying += 1
         task = asyncio.create_task(self._fly(line, batch), name=f"menzil-batch-{line.channel}")
-        self._flights[task] = now
+        self._flights[task] = now, batch
 
     async def _fly(self, line: Line, batch: list[Held]) -> None:
         began, source, task = monotonic(), self._source, asyncio.current_task()
-        messages = [held.message for held in batch]
-        spans = source.shift.spans
-        processes = [spans.process(message, source.shift.name) for message in messages] if spans else []
-        if processes:
-            for held, process in zip(batch, processes, strict=True):
-                held.span = process.context
-            CARRIED.set({process.message_id: process.carried for process in processes})
-        found: Sequence[Outcome]
+        batch = [held for held in batch if not held.lost]  # a heartbeat may have said so before this task began
+        processes: list[Any] = []
+        found: Sequence[Outcome] = []
         try:
-            found = read_all(await self._call(messages), line.channel, len(batch))
+            messages = [held.message for held in batch]
+            spans = source.shift.spans
+            processes = [spans.process(message, source.shift.name) for message in messages] if spans else []
+            if processes:
+                for held, process in zip(batch, processes, strict=True):
+                    held.span = process.context
+                CARRIED.set({process.message_id: process.carried for process in processes})
+            if messages:
+                found = read_all(await self._call(messages), line.channel, len(batch))
         except asyncio.CancelledError:
-            found = [outcomes.BACK] * len(batch)  # stopped with the worker
+            found = [outcomes.BACK] * len(batch)  # stopped with the worker, or all leases are lost
+        except Exception as error:
+            # Without outcomes the messages would stay in our hands until the worker ends.
+            found = [outcomes.failure(error, source.shift.hide)] * len(batch)
         finally:
             line.flying -= 1
             if task is not None:
@@ -168,6 +174,12 @@ class Batches:
         line.held -= 1
         self.count -= 1
         line.waiting.pop(held, None)
+
+    def lost(self) -> None:
+        """A lease is gone. A batch of which all leases are gone is stopped: others deliver its messages by now."""
+        for task, (_, batch) in list(self._flights.items()):
+            if all(held.lost for held in batch):
+                task.cancel()
 
     def waiting(self) -> list[Held]:
         """Messages with which no batch has begun."""

@@ -55,7 +55,8 @@ class Branch:
         self._moved = False
         self._said = ""
         self._reconnects = 0
-        self._log = Log(Hide(company.secrets()), self.name)
+        self._hide = Hide(company.secrets())
+        self._log = Log(self._hide, self.name)
         self.task = asyncio.create_task(self._live(), name=f"menzil-database-{self.name}")
 
     # What its shift asks for
@@ -115,18 +116,23 @@ class Branch:
 
     def stop(self, *, force: bool = False) -> None:
         """Leave: finish what is under way and hand back the rest; with force, hand back everything at once."""
+        if self.leaving and not force:
+            return  # asked a second time, a shift would hand back what it is about to finish
         self.leaving = True
         self._interrupt(force)
 
     def move(self, dsn: Dsn) -> None:
         """Serve it at another address from now on."""
+        stops = self.leaving or self._moved  # already, and it finishes what is under way
         self.leaving, self._moved, self.dsn = False, True, dsn
-        self._interrupt(False)
+        self._wake.set()
+        if not stops:
+            self._interrupt(False)
 
     def know(self, secrets: Iterable[str]) -> None:
         """Keep these out of log lines, too."""
         secrets = list(secrets)
-        self._log = Log(Hide(secrets), self.name)
+        self._hide.know(secrets)
         if self.shift is not None:
             self.shift.hide.know(secrets)
 

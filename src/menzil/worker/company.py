@@ -52,7 +52,8 @@ class Company:
         self._pools: dict[Hashable, Pool] = {}
         self._news = asyncio.Event()
         self._broken: BaseException | None = None
-        self._log = Log(Hide(self.secrets()))
+        self._hide = Hide(self.secrets())
+        self._log = Log(self._hide)
 
     async def run(self) -> Tally:
         """Work until told to stop, or once until nothing is left to do anywhere."""
@@ -90,6 +91,7 @@ class Company:
             return
         self._sort_out()
         before, self._databases = {one.name: one for one in self._databases}, list(databases)
+        self._hide.know(self.secrets())
         wanted = {one.name: one for one in databases}
         for branch in self._branches.values():
             branch.know(self.secrets())

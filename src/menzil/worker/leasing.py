@@ -49,7 +49,8 @@ class Leasing:
         idle, pause, trouble = False, wake.shortest, SHORTEST
         while not shift.stopping:
             source.asked = 0
-            wanted = source.asked = 0 if shift.settler.is_full else source.free()
+            wanted = 0 if shift.settler.is_full else source.free()
+            source.ask_for(wanted)
             if not wanted:
                 source.room.clear()
                 await source.room.wait()

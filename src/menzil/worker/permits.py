@@ -13,10 +13,16 @@ there are fewer permits than sources, they take turns, a delivery each.
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from menzil.worker.source import Source
+
+
+#: Seconds for which a lease under way keeps permits for what it may bring. A database that hangs must not keep them:
+#: what its lease brings after all waits here for permits.
+ASKING = 1.0
 
 
 class Pool:
@@ -109,4 +115,5 @@ def _running(source: Source) -> int:
 
 def _used(source: Source) -> int:
     """Messages that need a permit: leased, or being leased. A slow delivery to an endpoint has given its back."""
-    return max(0, source.in_slots + source.asked - source.slow)
+    asked = source.asked if monotonic() < source.asked_at + ASKING else 0
+    return max(0, source.in_slots + asked - source.slow)

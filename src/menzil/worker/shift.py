@@ -106,6 +106,9 @@ class Shift:
         try:
             return await self._run()
         finally:
+            for source in self.sources:
+                if source.pool is not None:
+                    source.pool.leave(source)  # also where it failed before it began
             for link in (self.lease, self.settle, self.beat, self.upkeep):
                 await link.close()
 

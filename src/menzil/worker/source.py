@@ -88,6 +88,7 @@ class Source:
         self.limit = concurrency  # deliveries at once; less than the concurrency while other databases share it
         self.hungry = False  # whether the last lease found as many messages as it asked for
         self.asked = 0  # messages that a lease under way may bring
+        self.asked_at = 0.0  # when that was noted
         self.pool = pool
         if pool is not None:
             pool.join(self)
@@ -228,8 +229,12 @@ class Source:
             self._rouse()
         if self.limit and not self.room.is_set():
             # The leaser runs after this. Until then no other source takes the permits that are meant for it.
-            self.asked = max(0, self.limit + self.slow - len(self.held))
+            self.ask_for(max(0, self.limit + self.slow - self.in_slots))
             self.room.set()
+
+    def ask_for(self, count: int) -> None:
+        """A lease that may bring so many messages begins."""
+        self.asked, self.asked_at = count, monotonic()
 
     def leased(self, *, all_of_them: bool) -> None:
         """A lease is over, and brought as many messages as it asked for, or fewer: then others may have its permits."""
@@ -329,7 +334,8 @@ class Source:
                 self.shift.settler.put(held, outcome)
         if self.pool is not None and self.pool.line:
             self.pool.ended(self)
-        if not self.room.is_set() and self._room():
+        # A source that gave its last permit away lets its leaser ask, which puts it in line.
+        if not self.room.is_set() and (self._room() or not self.limit):
             self.room.set()
 
     def end_batched(self, held: Held, outcome: Outcome, seconds: float) -> None:
@@ -390,6 +396,8 @@ class Source:
             self._stop(held)
         elif held in self.queue:
             self.queue.remove(held)
+        elif held.line is not None and self._batches:
+            self._batches.lost()
 
     def _stop(self, held: Held) -> None:
         if held.task is not None and not held.stopped:

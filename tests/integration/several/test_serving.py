@@ -18,6 +18,7 @@ import menzil
 from menzil.embedded import Embedded
 from menzil.model.errors import MenzilError, SchemaError
 from menzil.model.version import SCHEMA_VERSION_KNOWN
+from menzil.worker.company import Company
 from tests.conftest import adopt
 from tests.integration.several.conftest import Make, fill, left
 
@@ -206,6 +207,8 @@ async def test_a_database_that_leaves_finishes_what_is_under_way(make: Make) -> 
     await until(lambda: begun[0] == 5, "five deliveries")
     app.change({"staying": staying})
     await until(lambda: app.databases.get("going") == "leaving", "it leaves")
+    app.change({"staying": staying})  # read again: it goes on to leave, and finishes what is under way
+    await asyncio.sleep(0.1)
     gate.set()
     await until(lambda: "going" not in app.databases, "it has left")
     assert ended[0] == 5
@@ -228,5 +231,45 @@ async def test_a_database_that_is_away_takes_no_permits_from_the_others(make: Ma
 
     running = asyncio.create_task(app.serve())
     await until(lambda: seen[0] == 200, "all messages")
+    app.stop()
+    await asyncio.wait_for(running, 20)
+
+
+@in_loop
+async def test_a_database_that_hangs_leaves_the_only_permit_to_the_others(make: Make) -> None:
+    """Its connection is alive and does not answer: a lock, a frozen server. Its lease under way holds no permit."""
+    hung, dsn = make(10), make(300)
+    app, seen = menzil.Worker({"hung": hung, "here": dsn}, endpoints=False), Counter[str | None]()
+
+    @app.handler("orders", concurrency=1)
+    async def handle(message: menzil.Message) -> None:
+        seen[message.database] += 1
+        await asyncio.sleep(0.005)
+
+    running = asyncio.create_task(app.serve())
+    await until(lambda: seen["hung"] > 1 and seen["here"] > 1, "both are served")
+    async with await psycopg.AsyncConnection.connect(hung) as other:
+        await other.execute("lock table menzil.lane, menzil.lease in access exclusive mode")
+        await until(lambda: seen["here"] == 300, "all messages of the other one")
+    await until(lambda: seen["hung"] == 10, "those of the one that hung, when it answers again")
+    app.stop()
+    await asyncio.wait_for(running, 20)
+
+
+@in_loop
+async def test_a_database_that_cannot_be_begun_leaves_nothing_in_the_shared_pools(make: Make) -> None:
+    dsn = make(1)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("select menzil.create_endpoint('hooks', 'http', '{\"url\": \"https://example.com/\"}')")
+    app = menzil.Worker({"with": dsn, "without": make(0)}, channels=["orders", "hooks"])
+
+    @app.handler("orders")
+    async def handle(message: menzil.Message) -> None: ...
+
+    running = asyncio.create_task(app.serve())
+    await until(lambda: app.databases == {"with": "served", "without": "refused"}, "one is served")
+    company = app._shift
+    assert isinstance(company, Company)
+    assert [len(pool._sources) for pool in company._pools.values()] == [1] * len(company._pools)
     app.stop()
     await asyncio.wait_for(running, 20)
