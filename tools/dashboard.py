@@ -146,6 +146,12 @@ ROWS: dict[str, list[Panel]] = {
         ),
         Panel("Reconnects", "short", {_each("increase(menzil_worker_reconnects_total[15m])"): "{{instance}}"}),
         Panel(
+            "Databases served",
+            "short",
+            {"max by (database) (menzil_worker_database_up)": "{{database}}"},
+            "Of workers that serve several: 0 while no worker serves it.",
+        ),
+        Panel(
             "Processor",
             "percentunit",
             {f"rate(process_cpu_seconds_total[$__rate_interval]) {OF_WORKERS}": "{{instance}}"},

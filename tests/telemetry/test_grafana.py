@@ -14,7 +14,7 @@ import pytest
 
 import menzil
 from menzil.telemetry.metric_names import FAMILIES
-from menzil.telemetry.worker_samples import Counted, WorkerCounts, worker_page
+from menzil.telemetry.worker_samples import Counted, WorkerCounts, several_page, worker_page
 from tests.telemetry import plain_yaml
 from tests.telemetry.scraped import scrape, series
 
@@ -63,9 +63,10 @@ def real(db: str, mq: menzil.Menzil) -> dict[str, set[str]]:
         conn.execute("call menzil.run_jobs()")
     counts = WorkerCounts(timed=True)
     counts.leased(mq.dequeue(limit=10), 0.001)
-    _, body = worker_page(Counted(counts, {"completed": 1}, 0), None)
+    counted = Counted(counts, {"completed": 1}, 0)
+    pages = [worker_page(counted, None), several_page({"shop": counted._replace(up=True)}, None)]
     found: dict[str, set[str]] = {}
-    for name, labels in (*scrape(db), *series(body)):
+    for name, labels in (*scrape(db), *(one for _, body in pages for one in series(body))):
         found.setdefault(name, set()).update(label for label, _ in labels)
     return found
 

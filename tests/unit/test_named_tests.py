@@ -17,13 +17,17 @@ NAMED = re.compile(r"\b(test_\w+\.py)(?:::(test_\w+))?")
 PROGRAM = re.compile(r"^```python\n.*?^```$", re.MULTILINE | re.DOTALL)
 
 
+#: So do the files that a reader of a tutorial writes.
+FILE = re.compile(r"<!-- walk: file .*? -->")
+
+
 def functions(file: Path) -> set[str]:
     return set(re.findall(r"^(?:async )?def (test_\w+)", file.read_text(), re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_page_names_files_and_tests_that_exist(page: Path) -> None:
-    text = PROGRAM.sub("", page.read_text())
+    text = FILE.sub("", PROGRAM.sub("", page.read_text()))
     assert [path for path in PATH.findall(text) if not (ROOT / path).exists()] == []
     for name, function in NAMED.findall(text):
         files = list((ROOT / "tests").rglob(name))

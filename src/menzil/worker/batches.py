@@ -77,6 +77,14 @@ class Batches:
         """Whether messages of this endpoint are delivered in batches."""
         return self._size(channel) > 1
 
+    def sort(self, messages: list[Message]) -> tuple[list[Message], list[Message]]:
+        """Return the messages that are delivered in batches, and those that need a slot each."""
+        takes = {channel: self.takes(channel) for channel in {message.channel for message in messages}}
+        if not any(takes.values()):
+            return [], messages
+        batched = [message for message in messages if takes[message.channel]]
+        return batched, [message for message in messages if not takes[message.channel]]
+
     def leased(self, count: int) -> None:
         """A lease brought so many messages for batches."""
         self._wish = 2 * count

@@ -19,7 +19,7 @@ from menzil.worker import outcomes
 from menzil.worker.endings import UndoError, ending, settling
 from menzil.worker.handler import Handler
 from menzil.worker.log import Hide
-from menzil.worker.source import Settled
+from menzil.worker.outcomes import Settled
 
 
 def in_session(handler: Handler, hide: Hide) -> Callable[[Message], Outcome | Settled]:

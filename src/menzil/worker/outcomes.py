@@ -45,6 +45,13 @@ def fault(error: BaseException) -> Fail:
     return Fail(reason, response=_frames(trace.own(error, None)))
 
 
+class Settled:
+    """What a call returns when it has settled the message itself."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+
 def failure(error: BaseException, hide: Hide) -> Fail:
     """Say what was raised and where; it is tried again. The frames of the user's own code are kept with the attempt."""
     kind = type(error).__qualname__

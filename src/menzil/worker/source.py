@@ -20,6 +20,7 @@ from menzil.model.outcome import Fail, Outcome
 from menzil.worker import outcomes, trace
 from menzil.worker.batches import Batches, CallMany, Size
 from menzil.worker.held import Held
+from menzil.worker.outcomes import Settled
 from menzil.worker.share import Shares
 from menzil.worker.wake import Bell
 
@@ -38,13 +39,6 @@ ROUSED = 4
 SLOW, ELASTIC = 1.0, 5
 
 Call = Callable[[Message], Awaitable[Any]]
-
-
-class Settled:
-    """What a call returns when it has settled the message itself."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        self.outcome = outcome
 
 
 class Source:
@@ -146,7 +140,7 @@ class Source:
 
     def sift(self, messages: list[Message], asked_at: float) -> list[Message]:
         """Hand back what goes beyond the share of an endpoint that nothing is known of; return the rest."""
-        batched, single = self._sort(messages)
+        batched, single = self._batches.sort(messages) if self._batches else ([], messages)
         if self._batches:
             self._batches.leased(len(batched))
         if not self._shares:
@@ -157,20 +151,9 @@ class Source:
         self.hand_back([message for message, fit in zip(single, fits, strict=True) if not fit], asked_at)
         return [*batched, *(message for message, fit in zip(single, fits, strict=True) if fit)]
 
-    def _sort(self, messages: list[Message]) -> tuple[list[Message], list[Message]]:
-        """Return the messages that are delivered in batches, and those that need a slot each."""
-        batches = self._batches
-        if batches is None:
-            return [], messages
-        takes = {channel: batches.takes(channel) for channel in {message.channel for message in messages}}
-        if not any(takes.values()):
-            return [], messages
-        batched = [message for message in messages if takes[message.channel]]
-        return batched, [message for message in messages if not takes[message.channel]]
-
     def take_in(self, messages: list[Message], asked_at: float) -> list[Held]:
         """Put what was leased in line and rouse slots for it."""
-        batched, single = self._sort(messages)
+        batched, single = self._batches.sort(messages) if self._batches else ([], messages)
         new = [Held(message, self, asked_at) for message in messages]
         self.held.update(new)
         self.shift.budget.enter(messages)

@@ -31,7 +31,8 @@ from menzil.worker.handler import Function, Handler
 from menzil.worker.link import hung_up
 from menzil.worker.log import Hide
 from menzil.worker.orm import causes, in_async_session, in_django, in_session, met_another
-from menzil.worker.source import Call, Settled
+from menzil.worker.outcomes import Settled
+from menzil.worker.source import Call
 from menzil.worker.threads import Threads
 from menzil.worker.ways import Way
 

@@ -226,7 +226,7 @@ def test_every_view_and_status_says_what_it_said(stage, hand):
         assert (row.pop("cause"), row.pop("cause_hash")) == (None, None), "the job causes fills them"
     for row in after["event_log"].values():
         assert (row.pop("actor"), row.pop("via")) == (None, None), "the old release did not write it down"
-    for name in ("redact", "console_payloads"):
+    for name in ("redact", "console_payloads", "broker_allowed_networks"):
         row = after["settings"].pop((name,))
         assert row["value"] == row["default_value"]
     for name in VIEWS:
