@@ -2,9 +2,14 @@
 
 A comment above a block says how a test treats it:
 
-- `<!-- not run: REASON -->`: it is only checked for its grammar.
+- `<!-- not run: REASON -->`: only its grammar is checked. The reason names the test that does the same, if any.
+- `<!-- newcomer: … -->`: `tools/newcomer.py` runs it, which a test starts.
+- `<!-- with: NAME -->`: a part of `tests/docs/parts.py` prepares it, and looks at what it did.
+- `<!-- with: spark -->`: `tests/spark/test_pages.py` runs it, in the Spark session of the tests.
 - `<!-- file: NAME -->`: it is a file of this name, in the folder in which the other blocks of the page run.
 - `<!-- ends with N -->`: its last command ends with this exit code.
+
+The last three may stand in one comment, with `; ` between them.
 """
 
 from __future__ import annotations
@@ -31,19 +36,26 @@ class Block:
 
     @property
     def reason(self) -> str | None:
-        """Why it is not run."""
-        found = re.fullmatch(r"not run: (.+)", self.mark)
+        """Why it is not run here."""
+        found = re.fullmatch(r"(?:not run|newcomer): (.+)", self.mark)
         return found[1] if found else None
 
     @property
     def file(self) -> str | None:
-        found = re.fullmatch(r"file: (\S+)", self.mark)
-        return found[1] if found else None
+        return self._said(r"file: (\S+)")
+
+    @property
+    def part(self) -> str | None:
+        """Who prepares it."""
+        return self._said(r"with: (\w+)")
 
     @property
     def ends_with(self) -> int:
-        found = re.fullmatch(r"ends with (\d)", self.mark)
-        return int(found[1]) if found else 0
+        return int(self._said(r"ends with (\d)") or 0)
+
+    def _said(self, pattern: str) -> str | None:
+        found = [one[1] for word in self.mark.split("; ") if (one := re.fullmatch(pattern, word))]
+        return found[0] if found else None
 
 
 def blocks(page: Path) -> list[Block]:
@@ -52,6 +64,24 @@ def blocks(page: Path) -> list[Block]:
         Block(text.count("\n", 0, found.start()) + 1, found[2], found[1] or "", found[3])
         for found in _BLOCK.finditer(text)
     ]
+
+
+def with_spark(page: Path) -> list[Block]:
+    """The blocks that run in a Spark session, and what they print."""
+    return [block for block, needed in _by_session(page) if needed]
+
+
+def without_spark(page: Path) -> list[Block]:
+    return [block for block, needed in _by_session(page) if not needed]
+
+
+def _by_session(page: Path) -> list[tuple[Block, bool]]:
+    found: list[tuple[Block, bool]] = []
+    for block in blocks(page):
+        # What is printed belongs to the block before it.
+        needed = block.part == "spark" or (not block.kind and not block.mark and bool(found) and found[-1][1])
+        found.append((block, needed))
+    return found
 
 
 def shell_lines(text: str) -> list[str]:

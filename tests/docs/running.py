@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import io
 import os
@@ -11,6 +10,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,9 +26,10 @@ from psycopg.conninfo import conninfo_to_dict
 from menzil.cli import main
 from menzil.embedded.binaries import find
 from tests.docs.blocks import ROOT, Block, shell_lines
+from tests.docs.services import serve, stays
 
 #: Commands that a process of their own runs: they handle signals, or start others.
-_APART = {"worker", "up", "console"}
+_APART = {"worker", "up"}
 _SHELL = re.compile(r"[|&;<>$`*]")
 
 
@@ -37,7 +40,12 @@ class Run:
         self.dsn = dsn
         self.folder = folder
         self.modules = modules
-        self.names: dict[str, Any] = {"__name__": "__page__", "handle": len}
+        #: What a program of the reader has defined already.
+        self.names: dict[str, Any] = {"__name__": "__page__", "handle": len, "dsn": dsn}
+        #: Names of the reader's machines and folders, and what stands for them here. Pages call his database shop.
+        self.stand_ins = {'"postgresql:///shop"': repr(dsn)}
+        #: What blocks that are marked `with: NAME` need.
+        self.parts: dict[str, Callable[[Run], AbstractContextManager[None]]] = {}
         self.said = ""
         programs = folder / ".bin"
         programs.mkdir()
@@ -58,13 +66,23 @@ class Run:
 
     def block(self, block: Block) -> None:
         """Run it, or compare it with what the block before it printed."""
+        for name, here in self.stand_ins.items():
+            block = replace(block, text=block.text.replace(name, here))
         if block.file:
             (self.folder / block.file).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / block.file).write_text(block.text)
-        if block.reason:
+        if block.reason or (block.file and not block.kind):
             return
+        with self.parts[block.part](self) if block.part else contextlib.nullcontext():
+            self._run(block)
+
+    def _run(self, block: Block) -> None:
         if not block.kind:
-            assert bare(block.text) in bare(self.said), f"line {block.line}: printed was\n{self.said}"
+            shown = block.text
+            if typed := re.findall(r"^\$ (.+)\n", shown, re.MULTILINE):
+                self.said = "".join(self._line(line, block, line == typed[-1]) for line in typed)
+                shown = re.sub(r"^\$ .+\n", "", shown, flags=re.MULTILINE)
+            assert bare(shown) in bare(self.said), f"line {block.line}: printed was\n{self.said}"
             return
         run = {
             "sql": self._sql,
@@ -83,17 +101,35 @@ class Run:
 
     def _shell(self, block: Block) -> str:
         lines = shell_lines(block.text)
-        if all(self._here(line) for line in lines):
-            return "".join(self._command(line, block, line == lines[-1]) for line in lines)
-        return self._done(["bash", "-euo", "pipefail"], block)
+        if any(stays(line) for line in lines) or all(self._here(line) for line in lines):
+            return "".join(self._line(line, block, line == lines[-1]) for line in lines)
+        return self._bash(block)
+
+    def _line(self, line: str, block: Block, last: bool) -> str:
+        if stays(line):
+            return serve(line, self.folder, self.environ)
+        if self._here(line):
+            return self._command(line, block, last)
+        return self._bash(replace(block, text=line, mark=block.mark if last else ""))
+
+    def _bash(self, block: Block) -> str:
+        kept = self.folder / ".environ"
+        if "export " in block.text:  # the next block is typed into the same shell
+            block = replace(block, text=f"{block.text}\nenv -0 > {shlex.quote(str(kept))}\n")
+        said = self._done(["bash", "-euo", "pipefail"], block)
+        if kept.exists():
+            self.environ = dict(one.split("=", 1) for one in kept.read_text().split("\0") if one)
+            kept.unlink()
+        return said
 
     def _here(self, line: str) -> bool:
         words = line.split()
-        return words[0] == "menzil" and words[1] not in _APART and not _SHELL.search(line)
+        return words[0] == "menzil" and words[1] not in _APART and not _SHELL.search(_unquoted(line))
 
     def _command(self, line: str, block: Block, last: bool) -> str:
         """A command in this process: a tenth of the time of a new one."""
-        done = CliRunner().invoke(main, shlex.split(line)[1:], env=self.environ)
+        with contextlib.chdir(self.folder):
+            done = CliRunner().invoke(main, shlex.split(line)[1:], env=self.environ, prog_name="menzil")
         assert done.exit_code == (block.ends_with if last else 0), f"line {block.line}: {line}\n{done.output}"
         return done.output
 
@@ -102,9 +138,7 @@ class Run:
         with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said), contextlib.chdir(self.folder):
             for name, value in self.environ.items():
                 patch.setenv(name, value)
-            # Pages call the database of their reader shop.
-            text = block.text.replace('"postgresql:///shop"', repr(self.dsn))
-            exec(compile(ast.parse(text), f"line {block.line}", "exec"), self.names)
+            exec(compile(block.text, f"line {block.line}", "exec", dont_inherit=True), self.names)
         return said.getvalue()
 
     def _node(self, block: Block) -> str:
@@ -162,6 +196,11 @@ def _url(parts: dict[str, str]) -> str:
     """The connection as a URL, which drivers of other languages read."""
     login = f"{quote(parts['user'], safe='')}:{quote(parts.get('password', ''), safe='')}"
     return f"postgresql://{login}@{parts['host']}:{parts['port']}/{parts['dbname']}"
+
+
+def _unquoted(line: str) -> str:
+    """What a shell would look at for its own signs: nothing between single quotes."""
+    return re.sub(r"'[^']*'", "", line)
 
 
 def bare(text: str) -> str:

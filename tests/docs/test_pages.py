@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,12 +11,13 @@ import psycopg
 import pytest
 
 from menzil.embedded.binaries import find
-from tests.docs.blocks import PAGES, ROOT, blocks
+from tests.docs.blocks import PAGES, ROOT, blocks, without_spark
+from tests.docs.parts import PARTS
 from tests.docs.running import Run, node_modules
+from tests.docs.stages import STAGES
 
 #: Pages whose blocks other tests run, or compare with examples that they run.
 ELSEWHERE = {
-    "README.md": "tests/integration/test_examples.py",
     "docs/tutorials/first-message.md": "tests/integration/test_examples.py",
     "docs/tutorials/fastapi.md": "tests/integration/test_walks.py",
     "docs/tutorials/django.md": "tests/integration/test_walks.py",
@@ -27,35 +30,29 @@ ELSEWHERE = {
     "docs/how-to/use-fastapi.md": "tests/contrib/test_pages.py",
     "docs/how-to/use-sqlalchemy.md": "tests/contrib/test_pages.py",
 }
-#: Pages that show parts of what tests run elsewhere under other names; only their grammar is checked.
-CHECKED = {
-    f"docs/{name}.md"
-    for name in (
-        "explanation/embedded",
-        "explanation/figures",
-        "explanation/torture",
-        "how-to/deliver-to-nats",
-        "how-to/deliver-to-redis",
-        "how-to/deploy-the-console",
-        "how-to/encrypt-secrets",
-        "how-to/find-out-why-a-message-waits",
-        "how-to/monitor-with-prometheus",
-        "how-to/read-the-lake-with-other-engines",
-        "how-to/read-the-report",
-        "how-to/replay-from-the-lake",
-        "how-to/run-a-plan",
-        "how-to/run-on-a-cluster",
-        "how-to/send-a-dataframe",
-        "how-to/trace-through-the-queue",
-        "reference/cli",
-        "reference/console",
-        "reference/lake",
-        "reference/spark",
-        "reference/worker",
-    )
-}
 #: What a reader of a page has before the first block: an SQL text.
 BEFORE = {
+    "docs/how-to/find-out-why-a-message-waits.md": """
+        select menzil.channel_set('billing'), setval('menzil.message_id', 41);
+        select menzil.send_with_options('billing', '{"order": 1001}', p_ordering_key => 'customer-7',
+          p_idempotency_key => 'order-1001', p_correlation_id => '6f1c1f7e-0b5e-4b0c-9d3a-2f6f0c3e8a11');
+        select menzil.send_with_options('billing', '{}', p_priority => 9) from generate_series(1, 310)""",
+    "docs/how-to/read-the-report.md": """
+        select menzil.channel_set('billing');
+        select menzil.send_batch('billing', array_fill('{}'::jsonb, array[10]));
+        select menzil.message_complete(id, num_attempts) from menzil.message_dequeue(60000, 10)""",
+    "docs/how-to/run-a-plan.md": """
+        alter table menzil.plan alter id restart with 7;
+        select menzil.channel_set('billing');
+        select menzil.send_batch('billing', array_fill('{}'::jsonb, array[1200]));
+        select count(*)
+          from (select array_agg(id) as ids, array_agg(num_attempts) as tries
+                  from menzil.message_dequeue(60000, 1200)) taken,
+               menzil.message_fail(ids, tries, array_fill('HTTP 503'::text, array[1200]),
+                                   p_permanents => array_fill(true, array[1200]))""",
+    "docs/how-to/serve-several-databases.md": "select menzil.channel_set('orders')",
+    "docs/how-to/trace-through-the-queue.md": """
+        select menzil.channel_set('billing'), setval('menzil.message_id', 41)""",
     "docs/how-to/copy-a-database.md": """
         select menzil.channel_set('emails');
         select menzil.create_endpoint('partner', 'http', '{"url": "https://partner.example/hooks"}');
@@ -78,18 +75,33 @@ NAMES = {str(page.relative_to(ROOT)): page for page in PAGES}
 PROGRAMS = ("sql", "sh", "python", "js")
 
 
-def with_programs() -> set[str]:
-    return {name for name, page in NAMES.items() if any(block.kind in PROGRAMS for block in blocks(page))}
+def to_run(page: Path) -> bool:
+    return any(block.kind in PROGRAMS and not block.reason for block in without_spark(page))
 
 
-RUN = sorted(with_programs() - ELSEWHERE.keys() - CHECKED)
+RUN = sorted(name for name, page in NAMES.items() if to_run(page) and name not in ELSEWHERE)
 
 
 def test_every_page_that_is_not_run_here_is_there_and_has_its_test() -> None:
-    assert (ELSEWHERE.keys() | CHECKED) - with_programs() == set()
+    assert [name for name in ELSEWHERE if not to_run(NAMES[name])] == []
     assert [test for test in ELSEWHERE.values() if not (ROOT / test).exists()] == []
     assert [test for name, test in ELSEWHERE.items() if Path(name).stem not in (ROOT / test).read_text()] == []
-    assert len(RUN) >= 15
+    assert (BEFORE.keys() | STAGES.keys()) - set(RUN) == set()
+    assert len(RUN) >= 35
+
+
+def test_a_block_that_is_not_run_says_why_and_the_tests_that_it_names_are_there() -> None:
+    reasons = [block.reason for page in PAGES for block in blocks(page) if block.reason]
+    named = [test for reason in reasons for test in re.findall(r"(?:tests|tools)/[\w/]+\.py", reason)]
+    assert [test for test in named if not (ROOT / test).exists()] == []
+    assert len(named) >= 15
+
+
+def test_a_block_without_a_word_behind_its_fence_is_what_a_program_printed() -> None:
+    typed = re.compile(r"(menzil|python|pytest|pip|make|psql|[A-Z_]+=\S+) ")
+    bare = [(name, block.line) for name, page in NAMES.items() for block in blocks(page) if not block.kind
+            and typed.match(block.text)]  # fmt: skip
+    assert bare == []
 
 
 @pytest.fixture
@@ -111,7 +123,7 @@ def test_a_page_does_what_it_says(
     if not (find().bin / "psql").exists():
         pytest.skip("there is no psql beside these binaries")
     monkeypatch.setenv("MENZIL_DSN", db)
-    found = blocks(NAMES[name])
+    found = without_spark(NAMES[name])
     modules = None
     if any(block.kind == "js" for block in found):
         assert pytestconfig.cache is not None
@@ -119,9 +131,11 @@ def test_a_page_does_what_it_says(
     with psycopg.connect(db, autocommit=True) as conn:
         conn.execute(BEFORE.get(name, "select 1"))
     run = Run(db, tmp_path, modules)
+    run.parts = PARTS
     try:
-        for block in found:
-            run.block(block)
+        with STAGES[name](run) if name in STAGES else contextlib.nullcontext():
+            for block in found:
+                run.block(block)
     finally:
         with psycopg.connect(db, autocommit=True) as conn:
             # Roles that the page made may own rights in this database.

@@ -113,4 +113,5 @@ def test_the_page_of_figures_has_a_place_for_the_long_table() -> None:
 
 
 def test_the_readme_can_be_read_in_one_sitting() -> None:
-    assert len(README.splitlines()) <= 275
+    shown = [line for line in README.splitlines() if not line.startswith("<!-- ")]
+    assert len(shown) <= 275
