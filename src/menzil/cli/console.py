@@ -62,8 +62,8 @@ def console(
 ) -> None:
     """Serve the console until SIGTERM or SIGINT.
 
-    Without a token it listens on this machine alone, and whoever reaches it is you, as admin. With tokens, people log
-    in: viewer (no payloads), reader (redacted payloads), operator (acts), admin (settings and secrets).
+    Without a token it listens on this machine alone, and a person who reaches it is you, as admin. With tokens,
+    people log in: viewer (no payloads), reader (redacted payloads), operator (acts), admin (settings and secrets).
     """
     from menzil.console.hosts import is_loopback
 

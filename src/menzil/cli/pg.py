@@ -51,10 +51,10 @@ def start(data_dir: Path | None) -> None:
 
 @pg.command()
 @data_dir_option
-@click.option("--force", is_flag=True, help="Stop it even while somebody uses it.")
+@click.option("--force", is_flag=True, help="Stop it even while a program uses it.")
 @click.pass_context
 def stop(ctx: click.Context, data_dir: Path | None, force: bool) -> None:
-    """Stop the server, unless somebody still uses it: then it stops after them."""
+    """Stop the server, unless a program still uses it: then it stops after that."""
     directory = choose_data_dir(data_dir)
     found = look(directory)
     keeping = stop_server(directory, force=force)

@@ -159,7 +159,7 @@ class Branch:
                 rest = min(LONGEST, rest * 2)
 
     async def _serve(self, dsn: Dsn) -> bool:
-        """Serve until it is over; whether it was served at all. Whatever is not a matter of this database is raised."""
+        """Serve until it is over; whether it was served at all. An error that is not of this database is raised."""
         company = self._company
         shift = self.shift = Shift(
             dsn, company.handlers, company.options, company.hooks, once=company.once, branch=self

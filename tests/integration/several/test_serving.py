@@ -207,8 +207,12 @@ async def test_a_database_that_leaves_finishes_what_is_under_way(make: Make) -> 
     await until(lambda: begun[0] == 5, "five deliveries")
     app.change({"staying": staying})
     await until(lambda: app.databases.get("going") == "leaving", "it leaves")
+    company = app._shift
+    assert isinstance(company, Company)
+    leaving = company._branches["going"].shift
     app.change({"staying": staying})  # read again: it goes on to leave, and finishes what is under way
-    await asyncio.sleep(0.1)
+    assert leaving is not None
+    assert not leaving._force.is_set()
     gate.set()
     await until(lambda: "going" not in app.databases, "it has left")
     assert ended[0] == 5

@@ -52,7 +52,7 @@ class Envelope:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When nobody wants it any more."""
+        """When no caller wants it any more."""
         return self.message.expires_at
 
 
