@@ -46,6 +46,7 @@ begin
     perform setval(v_row.name, v_row.seqstart, false);
   end loop;
   perform menzil._begin_pulse();
+  insert into menzil.lookup_state (written_to, told_from) values (0, 0);
 end $$
 """
 

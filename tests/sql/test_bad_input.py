@@ -151,6 +151,7 @@ def test_a_refusal_is_one_line_whatever_text_it_repeats(furnished: Queue, call: 
         ("22023", "archive_fingerprint(now(), 'abc')"),
         ("22023", "archive_fingerprint(now(), '1', '18446744073709551616')"),
         ("22023", "archive_fingerprint('4714-11-24 00:00+00 BC')"),
+        ("22023", "archive_census(now(), 'abc')"),
         ("22023", "drop_exported_month('infinity', 0, 0, 0)"),
     ],
 )

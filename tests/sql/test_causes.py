@@ -150,3 +150,20 @@ def test_a_monitor_may_count_causes(queue: Queue, connect) -> None:
     assert monitor.execute("select failed_count from menzil.dlq_causes()").fetchall() == [(1,)]
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         monitor.execute("select * from menzil.dlq")
+
+
+def test_deaths_are_counted_by_cause_and_step(queue: Queue) -> None:
+    die(queue, error="[PERMANENT] HTTP 422 no")
+    die(queue, error="[PERMANENT] HTTP 410 gone")
+    early = die(queue, error="[PERMANENT] HTTP 410 gone")
+    queue.conn.execute(
+        "update menzil.dead_letter set failed_at = failed_at - interval '90 min' where original_message_id = %s",
+        (early,),
+    )
+    start = queue.one("select clock_timestamp() - interval '2 h'")
+    rows = queue.rows("dlq_deaths", start, "1 h")
+    causes = {row.cause_hash: row.cause for row in queue.rows("dlq_causes")}
+    assert sorted((causes[row.cause_hash], row.at == start, row.letters) for row in rows) == [
+        ("HTTP 410 gone", False, 1), ("HTTP 410 gone", True, 1), ("HTTP 422 no", False, 1)
+    ]  # fmt: skip
+    assert sum(row.letters for row in queue.rows("dlq_deaths", start, "1 h", 2)) == 2, "the newest ones"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import psycopg
@@ -70,6 +71,25 @@ def test_a_batch_of_failures_counts_each(queue: Queue, hook: int) -> None:
     batch = queue.dequeue(3)
     queue.rows("message_fail", [m.id for m in batch], [m.num_attempts for m in batch], ["no"] * 3)
     assert state(queue) == "open"
+
+
+@pytest.mark.parametrize(("kind", "found"), [("busy", "closed"), ("endpoint", "open")])
+def test_a_broker_that_has_no_room_for_messages_does_not_open_it(
+    queue: Queue, hook: int, kind: str, found: str
+) -> None:
+    queue.send_batch("hook", 4)
+    batch = queue.dequeue(4)
+    ids, attempts = [m.id for m in batch], [m.num_attempts for m in batch]
+    responses = [json.dumps({"class": kind})] * 4
+    queue.all(
+        "select menzil.message_fail(%s::bigint[], %s::bigint[], %s::text[], null, %s::jsonb[])",
+        ids,
+        attempts,
+        ["full"] * 4,
+        responses,
+    )
+    assert state(queue) == found
+    assert queue.one("select min(retry_count) from menzil.queue") == 1  # it is a retry in any case
 
 
 def test_a_success_starts_the_count_again(queue: Queue, hook: int) -> None:

@@ -195,7 +195,9 @@ WRITERS = {
     # _insert_bulk builds its inserts from text, see DYNAMIC.
     "message": (
         # send, _send, send_many and _send_batch are the ways to send; a redrive and a replay copy a body.
-        "send _send send_many _send_batch _redrive replay_message replay_range _replay_these",
+        # Records of a bridge may be bytes, which send_many does not take, or can be no message at all.
+        "send _send send_many _send_batch _redrive replay_message replay_range _replay_these _send_records"
+        " _refuse_records",
         "message_erase",
         "_cleanup_completed",
     ),
@@ -267,7 +269,7 @@ WRITERS = {
     "size_change": ("_change_size _count_size _sum_up_size", "", "_sum_up_size"),
     "home": ("_record_home", "_record_home", ""),
     "hot_function": ("_make_hot", "_renew_hot", ""),
-    "job": ("", "job_claim job_run cleanup_used_keys _cleanup_completed _recount_sizes", ""),
+    "job": ("", "job_claim job_run cleanup_used_keys _cleanup_completed _cleanup_lookups _recount_sizes", ""),
     "event": ("_event", "_adopt_history", "cleanup_event_log"),
     "feed_drop": ("_feed_dropped", "", "_feed_dropped"),
     "feed_consumer": ("feed_advance", "", "feed_forget"),
@@ -293,12 +295,19 @@ WRITERS = {
     "plan_channel": ("plan_create", "_choose_for_plan _step_cancel", ""),
     "plan_part": ("_note_part", "_take_back _close_parts", ""),
     "plan_todo": ("_gather_cancel", "_step_cancel", "_step_cancel plan_stop"),
+    "correlated": ("_write_lookups", "", "_cleanup_lookups"),
+    "lineage": ("_note_parents _insert_bulk _write_lookups", "", "_cleanup_lookups"),
+    "lookup_state": ("_write_lookups", "", "_write_lookups"),
     "pulse_minute": ("_add_pulse _gauge_pulse", "_gauge_pulse", "_roll_up_pulse"),
     "pulse_hour": ("_roll_up_pulse", "", "_roll_up_pulse"),
     "pulse_total": ("_total_pulse", "", ""),
     "pulse_tally": ("_keep_tally", "", "_take_tallies"),
     "pulse_state": ("_begin_pulse", "_begin_pulse _pulse", ""),
     "pipeline_run": ("pipeline_run_begin", "pipeline_run_end", "_cleanup_pipeline_runs"),
+    "bridge": ("bridge_create", "bridge_alter _set_bridge_paused bridge_seek", "bridge_drop"),
+    "bridge_secret": ("bridge_create bridge_alter", "", "bridge_alter"),
+    "bridge_position": ("bridge_begin _move_position bridge_seek", "_move_position bridge_seek bridge_take", ""),
+    "bridge_run": ("bridge_open", "bridge_heartbeat bridge_close", "bridge_open adopt"),
     "worker": (
         "worker_hello",
         "worker_heartbeat worker_stop _keep_tally",

@@ -113,6 +113,31 @@ def test_fingerprints_of_times_of_creation_add_up(queue: Queue) -> None:
     assert whole.attempt_sum == low.attempt_sum + high.attempt_sum
 
 
+def test_a_census_counts_what_a_fingerprint_hashes_and_rows_with_their_hashes_add_up_to_it(queue: Queue) -> None:
+    for _ in range(3):
+        ended(queue, 3)
+    at = queue.one("select now() - interval '3 months'")
+    middle = queue.one("select ended_xid::text from menzil.archive order by ended_xid offset 1 limit 1")
+    created = queue.one("select created_at from menzil.archive order by created_at offset 1 limit 1")
+    both = ("row_count", "min_id", "max_id", "min_created_at", "max_created_at", "failed_attempt_count")
+    for bounds in ((), (None, middle), (middle, None), (None, None, None, created), (None, None, created), ("1", "1")):
+        (said,), (counted,) = (queue.rows(name, at, *bounds) for name in ("archive_fingerprint", "archive_census"))
+        assert [getattr(said, name) for name in both] == [getattr(counted, name) for name in both]
+    (whole,), (counted,) = (queue.rows(name, at) for name in ("archive_fingerprint", "archive_census"))
+    ids = queue.one("select array_agg(id) from menzil.archive")
+    assert (counted.row_count, counted.id_sum, counted.failed_attempt_id_sum) == (3, sum(ids), sum(ids))
+    columns = queue.one(
+        "select string_agg(case when atttypid = any ('{jsonb,uuid,xid8}'::regtype[]) then attname || '::text' "
+        "else attname end, ', ' order by attnum) from pg_attribute "
+        "where attrelid = 'menzil.archive'::regclass and attnum > 0"
+    )
+    assert queue.one(f"select sum(menzil.message_hash({columns})) from menzil.archive") == whole.hash_sum
+    tries = (
+        "message_id, attempt, outcome, leased_at, ended_at, worker, error, status_code, duration_ms::double precision"
+    )
+    assert queue.one(f"select sum(menzil.try_hash({tries})) from menzil.attempts") == whole.attempt_sum
+
+
 EVENT = {
     "id": "id + 1000", "event_type": "'other'", "entity_type": "''", "entity_id": "''", "old_value": "'null'",
     "new_value": "'null'", "metadata": "'null'", "created_at": "created_at + interval '1 us'",

@@ -11,7 +11,7 @@ from tests.sql.queue import Queue
 
 CHECKS = {
     "schema_version", "copy", "backlog", "oldest_message", "workers", "leases", "places", "jobs", "pulse", "schedules",
-    "circuits", "dead_letters", "ordering_keys", "archive_default", "archive_partitions", "snapshots",
+    "circuits", "dead_letters", "ordering_keys", "bridges", "archive_default", "archive_partitions", "snapshots",
 }  # fmt: skip
 
 

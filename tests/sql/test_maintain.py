@@ -122,3 +122,19 @@ def test_the_schema_tells_which_clients_it_serves(queue: Queue) -> None:
     assert 0 < first <= last
     # Clients without a window demand the number they were written for: the first one that fits is served.
     assert queue.call("schema_version") == first
+
+
+def test_vacuum_gives_no_page_of_an_empty_hot_table_back(queue: Queue) -> None:
+    """Cutting a table takes an ACCESS EXCLUSIVE lock, which dequeues and readers of a standby would meet."""
+    hot = ["menzil.run", "menzil.lease", "menzil.lane"]
+    kept = queue.all("select reloptions from pg_class where oid = any (%s::text[]::regclass[])", hot)
+    assert len(kept) == 3
+    assert all("vacuum_truncate=off" in row.reloptions for row in kept)
+    queue.send_batch("work", 100)
+    queue.complete(*queue.dequeue(50))
+    queue.complete(*queue.dequeue(50))
+    size = "select pg_relation_size('menzil.lease')"
+    before = queue.one(size)
+    assert before > 0
+    queue.conn.execute("vacuum menzil.lease")
+    assert queue.one(size) == before

@@ -35,6 +35,7 @@ def test_an_empty_queue_has_its_zeros(queue: Queue) -> None:
         assert found[name, None] == 0
     assert found["queue_depth", "pending"] == found["queue_depth", "processing"] == 0
     assert found["queue_depth_by_endpoint", "work"] == 0
+    assert found["queue_depth_by_endpoint_is_lower_bound", "work"] == 0
 
 
 def test_every_message_is_counted_where_it_is(queue: Queue) -> None:
@@ -151,6 +152,7 @@ def test_more_than_can_be_counted_is_told_by_the_registers(queue: Queue) -> None
         queue.conn.execute("delete from menzil.scheduled where id < 0")
         found = metrics(queue)
         assert found["queue_depth_by_endpoint", "work"] == 10_000
+        assert found["queue_depth_by_endpoint_is_lower_bound", "work"] == 1
         assert found["queue_depth", "pending"] == 12_000
 
 

@@ -75,6 +75,8 @@ FUNCTIONS = {
     "feed_forget": set(),
     "reap_bulk_sends": {W},
     "messages_with_key": {M, P},
+    "messages_in_window": {P},
+    "messages_with_correlation": {M, P},
     "metrics": {M},
     "health_check": {M},
     "get_endpoint_health": {M},
@@ -92,9 +94,13 @@ FUNCTIONS = {
     "archive_layout": {P},
     "archive_months": {P},
     "archive_fingerprint": {P},
+    "archive_census": {P},
+    "message_hash": {P},
+    "try_hash": {P},
     "event_log_fingerprint": {P},
     "drop_exported_month": {P},
     "dlq_causes": {M},
+    "dlq_deaths": {M},
     "pulse_of": {M, P},
     "pulse_totals": {M},
     "pipeline_run_begin": {P},
@@ -113,6 +119,17 @@ FUNCTIONS = {
     "plan_outcome": {M, P},
     "plan_targets": {M, P},
     "plan_of": {M, P},
+    "bridge_create": set(),
+    "bridge_alter": set(),
+    "bridge_pause": set(),
+    "bridge_resume": set(),
+    "bridge_seek": set(),
+    "bridge_drop": set(),
+    "bridge_open": {W},
+    "bridge_begin": {W},
+    "bridge_take": {W},
+    "bridge_heartbeat": {W},
+    "bridge_close": {W},
     "create_event_type": set(),
     "drop_event_type": set(),
     "subscribe": set(),
@@ -163,6 +180,8 @@ RELATIONS = {
     "consumers": {"menzil_admin", M, P},
     "jobs": {"menzil_admin", M},
     "plans": {"menzil_admin", M, P},
+    "bridges": {"menzil_admin", W, M, P},
+    "bridge_positions": {"menzil_admin", W, M, P},
     "pulse": {"menzil_admin", M, P},
     "pipeline_runs": {"menzil_admin", M, P},
     # Ends and bodies for our own readers of many: nothing that the view archive does not show.
@@ -186,8 +205,10 @@ PRIVATE = {
     "key_queue", "expiring", "withdrawn", "key", "gate", "size_change", "archive_month", "hot_function", "job", "home",
     "attempt", "dead_letter", "migration", "installed_code", "installed_object",
     "protocol", "worker", "inbox", "event_type", "subscription", "bulk_send", "feed_drop", "feed_consumer",
+    "bridge", "bridge_secret", "bridge_position", "bridge_run",
     "plan", "plan_progress", "plan_channel", "plan_part", "plan_todo",
     "pulse_minute", "pulse_hour", "pulse_total", "pulse_tally", "pulse_state", "pipeline_run", "setting_word",
+    "correlated", "lineage", "lookup_state",
 }  # fmt: skip
 
 PRIVILEGES = ("select", "insert", "update", "delete", "truncate", "references", "trigger")
@@ -306,6 +327,8 @@ def test_public_functions_act_for_their_owner_unless_they_touch_nothing(queue: Q
         "known_protocols",
         "validate_endpoint_config",
         "validate_retry_policy",
+        "message_hash",  # these two compute on what they are given
+        "try_hash",
         "archive_between",  # put into the query of the caller, and reads only views that its callers may read
         "run_jobs",  # commits after each job, which only a procedure without SECURITY DEFINER may
     }

@@ -10,6 +10,7 @@ import pytest
 from tests.sql.queue import Queue
 
 URL = "https://example.com/hook?token=hunter2"
+REDIS = {"host": "cache.example.com", "stream": "s", "start": "earliest", "auth": {"password": "hunter2"}}
 
 
 @pytest.fixture
@@ -60,6 +61,28 @@ def test_a_worker_settles_the_lease_of_another_and_reads_every_secret(queue: Que
         assert refused(worker, query)
 
 
+def test_a_worker_reads_the_secrets_of_a_bridge_and_takes_in_its_name(queue: Queue, acting) -> None:
+    queue.call("bridge_create", "b", "redis", REDIS, "work")
+    worker = acting("menzil_worker")
+    assert worker.one("select config from menzil.bridge_open('b', 'i', 'h', 1, '0')") == REDIS
+    worker.call("bridge_begin", "b", "s", "0-0")
+    worker.rows("bridge_take", "b", "s", "0-0", "9-0", ["1"])
+    assert queue.one("select payload from menzil.queue") == 1
+    assert queue.one("select position from menzil.bridge_positions") == "9-0"
+    for call in ("pause('b')", "seek('b', 's', '1-0')", "drop('b')", "alter('b', null, 'work')"):
+        assert refused(worker, f"select menzil.bridge_{call}")
+
+
+@pytest.mark.parametrize("role", ["menzil_monitor", "menzil_pipeline"])
+def test_who_only_looks_sees_bridges_without_secrets(queue: Queue, acting, role: str) -> None:
+    queue.call("bridge_create", "b", "redis", REDIS, "work")
+    one = acting(role)
+    assert one.one("select config ->> 'host' from menzil.bridges") == "cache.example.com"
+    assert "hunter2" not in str(one.all("select * from menzil.bridges"))
+    for query in ("select * from menzil.bridge_open('b', 'i', 'h', 1, '0')", "select * from menzil.bridge_secret"):
+        assert refused(one, query)
+
+
 def test_a_monitor_sees_configs_without_secrets_and_changes_nothing(queue: Queue, acting) -> None:
     queue.call("create_endpoint", "hook", "http", {"url": URL, "auth": {"type": "bearer", "token": "hunter2"}})
     monitor = acting("menzil_monitor")
@@ -89,6 +112,8 @@ def test_an_admin_sees_a_mark_in_place_of_a_secret(queue: Queue, acting) -> None
     admin = acting("menzil_admin")
     assert "hunter2" not in str(admin.all("select * from menzil.endpoints"))
     assert refused(admin, "select * from menzil.endpoint_secret")
+    # It may call what a worker calls, and the page says so.
+    assert "hunter2" in str(admin.all("select config from menzil.delivery_configs(array['hook'])"))
 
 
 def test_a_role_without_rights_can_notify_and_nothing_else(queue: Queue, acting) -> None:

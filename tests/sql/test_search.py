@@ -69,3 +69,44 @@ def test_an_idempotency_key_finds_the_message_that_holds_it(queue: Queue) -> Non
     queue.complete(queue.lease())
     assert found(queue, idempotency_key="once") == [holder]
     assert found(queue, idempotency_key="twice") == []
+
+
+def window(queue: Queue, limit: int = 100, before: int = 2**62, size: int = 20_000, **given: object) -> list[int]:
+    """Ids that match, newest first."""
+    named = {f"p_{name}": one for name, one in given.items()}
+    rows = queue.rows("messages_in_window", p_before=before, p_window=size, p_limit=limit, **named)
+    return [row.id for row in rows if row.passed is None]
+
+
+def test_a_window_finds_messages_by_what_became_of_them(queue: Queue) -> None:
+    queue.call("channel_set", "mail")
+    done, dead, flying, waiting = queue.send_batch("work", 4)
+    mail = queue.send("mail")
+    leased = {one.id: one for one in queue.dequeue(3, ["work"])}
+    queue.complete(leased[done])
+    queue.fail(leased[dead], "[PERMANENT] Timed Out for ever")
+    assert window(queue) == [mail, waiting, flying, dead, done]
+    assert window(queue, status=["completed"]) == [done]
+    assert window(queue, status=["failed"]) == [dead]
+    assert window(queue, status=["processing"]) == [flying]
+    assert window(queue, status=["pending"]) == [mail, waiting]
+    assert window(queue, status=["pending", "completed"]) == [mail, waiting, done]
+    assert window(queue, channel="work", status=["pending"]) == [waiting]
+    assert window(queue, error="timed out") == [dead]
+    assert window(queue, error="timed out", status=["completed"]) == []
+    assert window(queue, limit=2) == [mail, waiting]
+    assert window(queue, before=mail, limit=1) == [waiting]
+    assert window(queue, channel="nobody") == []
+
+
+def test_a_window_says_how_far_it_looked_over_all_its_steps(queue: Queue) -> None:
+    ids = queue.send_batch("work", 6_000)
+    chosen = [ids[0], ids[4_999], ids[5_999]]
+    queue.conn.execute("update menzil.message set ordering_key = 'k' where id = any (%s)", (chosen,))
+    assert window(queue, ordering_key="k") == chosen[::-1]
+    (end,) = queue.rows("messages_in_window", p_before=2**62, p_window=5_000, p_limit=9, p_channel="nobody")
+    assert (end.id, end.passed) == (ids[1_000], 5_000)
+    assert end.created_at is not None
+    (end,) = queue.rows("messages_in_window", p_before=2**62, p_window=20_000, p_limit=9, p_channel="nobody")
+    assert (end.id, end.passed) == (ids[0], 6_000)
+    assert queue.rows("messages_in_window", p_before=ids[0], p_window=10, p_limit=9) == []

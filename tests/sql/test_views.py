@@ -36,6 +36,11 @@ VIEWS = {
     "pulse": """at channel waiting in_flight oldest_s sent completed failed_tries dead deferred expired cancelled
         ended_ms try_ms step""",
     "pipeline_runs": "id kind lake started_at ended_at rows files verdict error",
+    "bridges": (
+        "id name protocol config channel event_type paused created_at updated_at taken refused lost moved_at processes "
+        "heartbeat_at lag growing_since last_error"
+    ),
+    "bridge_positions": "name partition position taken refused lost moved_at lag",
     "plans": (
         "id kind filter rate note status actor via counted counted_exactly done skipped taken_back created_at "
         "started_at ended_at last_due_at last_error"

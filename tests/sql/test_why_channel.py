@@ -336,3 +336,11 @@ def test_looking_waits_for_nobody_and_writes_nothing(served: Queue, connect: Con
     for one in opened:
         one.conn.rollback()
     assert until(lambda: served.dequeue(10))
+
+
+def test_all_dead_letters_of_a_channel_are_counted_beside_many_channels(queue: Queue) -> None:
+    queue.conn.execute("select count(menzil.channel_set('c' || g)) from generate_series(1, 2000) g")
+    queue.send_batch("work", 120)
+    for message in queue.dequeue(120, ["work"]):
+        queue.fail(message, "[PERMANENT] no")
+    assert state(queue).dead == 120, "of each of 2,001 channels 100 rows are read, but letters are read for all at once"

@@ -2,6 +2,7 @@
 
 A revision calls upgrade(op). It brings the database to the schema of the installed release, in the transaction of the
 migration, and skips what is there; so does every later revision that calls it again after an upgrade of menzil.
+Revisions that `menzil sql upgrade --alembic` prints carry their SQL with them and call execute(op, SQL).
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ def upgrade(op: Any, *, schema: int | None = None) -> None:
             f"This migration needs schema {schema} of menzil, and the installed release has {SCHEMA_VERSION_KNOWN}."
         )
         raise UsageError(sentence, hint="pip install --upgrade menzil")
-    body = script("upgrade", transaction=False)
+    execute(op, script("upgrade", transaction=False))
+
+
+def execute(op: Any, body: str) -> None:
+    """Run the SQL that `menzil sql upgrade --alembic` has printed, in the transaction of the migration."""
     context = op.get_context()
     if context.as_sql:  # alembic upgrade --sql
         resets = "".join(f"set local {name} to default;\n" for name in _settings() if name != "transaction_timeout")
@@ -81,6 +86,10 @@ def _run(bind: Any, body: str) -> None:
     )
     before = bind.execute(asked, {"names": _settings()}).all()
     _execute(raw, body)
+    # PostgreSQL says the same as a notice, which Alembic does not show. An index of a table with rows would lock it.
+    left = bind.execute(text("select count(*) from menzil._missing_indexes()")).scalar_one()
+    if left:
+        LOGGER.warning("%s indexes of menzil are left to build: run `menzil migrate` after this migration.", left)
     for name, value in before:
         bind.execute(text("select set_config(:name, :value, true)"), {"name": name, "value": value})
 

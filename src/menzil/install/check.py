@@ -28,7 +28,7 @@ Verdict = Literal["ok", "missing", "too old", "too new"]
 
 @dataclass(frozen=True)
 class Status:
-    """The schema a database has and the one this package was written for; 0 is none."""
+    """The schema a database has and the one this package was written for; 0 where menzil is not installed."""
 
     database: str
     installed: int

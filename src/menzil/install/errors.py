@@ -5,7 +5,7 @@
     MenzilError
     ├── SchemaError                 (menzil.model.errors: missing, too old, too new)
     └── InstallError                the schema could not be brought up to date; the sentence says why
-        ├── InstallLockedError      somebody held the locks for longer than we were willing to wait
+        ├── InstallLockedError      another session held the locks for longer than the timeout
         └── MigrationChangedError   a migration was edited after it had been applied
 """
 
@@ -21,7 +21,7 @@ class InstallError(MenzilError):
 
 
 class InstallLockedError(InstallError):
-    """Somebody held a lock that the installer needs for longer than it was willing to wait."""
+    """Another session held a lock that the installer needs for longer than its timeout."""
 
     default_sqlstate = "55P03"
 

@@ -1,7 +1,7 @@
 """The same installation as one SQL script, for those who run SQL themselves: printed without connecting anywhere.
 
 A script is one transaction of plain SQL without client commands: any client can run it, and a failure leaves nothing.
-Only new indexes of tables that have rows are left to `menzil migrate`, or to whoever runs the statements it would run.
+Only new indexes of tables that have rows are left to `menzil migrate`, or to a person who runs the same statements.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _upgrade(tree: Tree, start: int) -> list[str]:
 
 
 def _outstanding(tree: Tree, migration: Migration) -> str:
-    """Wrap a migration so that it runs only where it is missing, whatever client runs the script."""
+    """Wrap a migration so that it runs only where it is missing, with every client."""
     text = f"{_file(migration.source)}{books.record_migration(tree, migration)}"
     outer, inner = f"$migrate_{migration.version}$", f"$migration_{migration.version}$"
     assert outer not in text, f"{migration.label} uses the quote {outer}"

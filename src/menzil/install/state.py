@@ -144,5 +144,5 @@ def demand_continuable(state: State, tree: Tree) -> None:
         if not name and migration.version < state.version:
             raise InstallError(
                 f"Database {state.probe.database} has migration {state.version} but lacks {migration.label}.",
-                hint="somebody changed menzil.migration by hand: restore the missing row",
+                hint="a row of menzil.migration was deleted by hand: restore it",
             )

@@ -75,7 +75,7 @@ def execute_file(conn: psycopg.Connection[Any], source: Source) -> None:
 
 
 def _prepare(conn: psycopg.Connection[Any], pace: Pace, progress: Progress) -> None:
-    # What others committed while we waited for the lock must be visible, whatever the caller's default is.
+    # What others committed while we waited for the lock must be visible, so do not rely on the caller's default.
     execute(conn, "set transaction isolation level read committed")
     execute(conn, books.text("session"))
     with conn.cursor(row_factory=tuple_row) as cursor:
@@ -90,7 +90,7 @@ def _prepare(conn: psycopg.Connection[Any], pace: Pace, progress: Progress) -> N
 
 
 def _passes(error: psycopg.Error) -> bool:
-    """Tell whether this is somebody in the way, and not something wrong."""
+    """Tell whether another session is in the way, which a retry cures."""
     if isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.DeadlockDetected):
         return True
     # Roles are shared by all databases of a server: two installations may make or grant the same one at once.

@@ -1,4 +1,4 @@
--- Who may do what. Group roles: members get the rights, nobody logs in as one. Functions are SECURITY DEFINER, so that
+-- Who may do what. Group roles: members get the rights, and the roles themselves cannot log in. Functions are SECURITY DEFINER, so that
 -- no role but the owner touches a table. Without the right to create roles, those that exist get their rights and the
 -- rest is skipped with a notice: a queue with one owner works without any.
 do $$
@@ -11,28 +11,30 @@ declare
     "menzil_worker":      ["message_dequeue", "message_next", "message_complete", "message_defer", "message_heartbeat", "message_fail", "message_status",
                            "delivery_configs", "worker_hello", "worker_heartbeat", "worker_stop", "worker_wait", "worker_suspects",
                            "job_claim", "job_run", "run_jobs",
+                           "bridge_open", "bridge_heartbeat", "bridge_close", "bridge_begin", "bridge_take",
                            "inbox_claim", "schedule_fire_due", "mark_expired_messages", "recover_stale_messages", "maintain_archive_partitions",
                            "archive_completed_messages", "cleanup_old_archive_partitions", "cleanup_dlq", "cleanup_event_log", "cleanup_attempts",
                            "cleanup_used_keys", "cleanup_inbox", "cleanup_workers", "reap_bulk_sends", "maintain",
                            "setting", "schema_version", "schema_window", "copy_notice", "cron_next", "cron_parse"],
-    "menzil_monitor":     ["metrics", "health_check", "get_endpoint_health", "get_worker_status", "dlq_summary", "dlq_causes", "pulse_of", "pulse_totals",
+    "menzil_monitor":     ["metrics", "health_check", "get_endpoint_health", "get_worker_status", "dlq_summary", "dlq_causes", "dlq_deaths", "pulse_of", "pulse_totals",
                            "channel_window",
-                           "message_why", "message_life", "message_family", "channel_state", "turns", "message_id_at", "newest_try", "messages_with_key", "plan_outcome", "plan_targets", "plan_of", "schedule_slots", "setting", "schema_version", "schema_window", "copy_notice",
+                           "message_why", "message_life", "message_family", "channel_state", "turns", "message_id_at", "newest_try", "messages_with_key", "messages_with_correlation", "plan_outcome", "plan_targets", "plan_of", "schedule_slots", "setting", "schema_version", "schema_window", "copy_notice",
                            "cron_next", "cron_parse"],
     "menzil_pipeline":    ["send", "send_with_options", "send_batch", "send_batch_with_priority", "send_many", "message_create", "enable_fast_mode",
                            "publish", "publish_batch", "validate_event", "schema_version", "schema_window", "copy_notice", "bulk_open", "bulk_commit", "bulk_abort",
-                           "message_why", "message_life", "message_family", "channel_state", "turns", "message_id_at", "newest_try", "messages_with_key",
+                           "message_why", "message_life", "message_family", "channel_state", "turns", "message_id_at", "newest_try", "messages_with_key", "messages_with_correlation", "messages_in_window",
                            "channel_window",
                            "feed_position", "feed_lost", "feed_advance", "feed_between",
-                           "archive_between", "archive_span", "archive_layout", "archive_months", "archive_fingerprint", "event_log_fingerprint", "drop_exported_month",
+                           "archive_between", "archive_span", "archive_layout", "archive_months", "archive_fingerprint", "archive_census", "message_hash", "try_hash",
+                           "event_log_fingerprint", "drop_exported_month",
                            "pulse_of", "plan_outcome", "plan_targets", "plan_of", "schedule_slots", "pipeline_run_begin", "pipeline_run_end"]}';
   v_views jsonb := '{
     "menzil_admin":    ["queue", "dlq", "archive", "endpoints", "channels", "event_log", "attempts", "settings", "schedules",
-                        "event_types", "subscriptions", "bulk_sends", "consumers", "jobs", "pulse", "pipeline_runs", "plans", "_ends", "_ended", "_ended_plainly", "_ended_otherwise", "_ended_singly", "_messages", "_message_in_full", "_month_rows"],
-    "menzil_worker":   ["channels", "endpoints", "settings"],
-    "menzil_monitor":  ["channels", "endpoints", "settings", "event_log", "event_types", "subscriptions", "consumers", "jobs", "pulse", "pipeline_runs", "plans"],
+                        "event_types", "subscriptions", "bulk_sends", "consumers", "jobs", "pulse", "pipeline_runs", "plans", "bridges", "bridge_positions", "_ends", "_ended", "_ended_plainly", "_ended_otherwise", "_ended_singly", "_messages", "_message_in_full", "_month_rows"],
+    "menzil_worker":   ["channels", "endpoints", "settings", "bridges", "bridge_positions"],
+    "menzil_monitor":  ["channels", "endpoints", "settings", "event_log", "event_types", "subscriptions", "consumers", "jobs", "pulse", "pipeline_runs", "plans", "bridges", "bridge_positions"],
     "menzil_pipeline": ["queue", "dlq", "archive", "attempts", "event_log", "event_types", "subscriptions", "channels",
-                        "endpoints", "settings", "schedules", "bulk_sends", "consumers", "pulse", "pipeline_runs", "plans", "_ends", "_ended", "_ended_plainly", "_ended_otherwise", "_ended_singly", "_messages", "_message_in_full"]}';
+                        "endpoints", "settings", "schedules", "bulk_sends", "consumers", "pulse", "pipeline_runs", "plans", "bridges", "bridge_positions", "_ends", "_ended", "_ended_plainly", "_ended_otherwise", "_ended_singly", "_messages", "_message_in_full"]}';
 begin
   -- New functions are executable by PUBLIC unless taken away.
   for v_row in select p.oid::regprocedure as name from pg_proc p where p.pronamespace = 'menzil'::regnamespace loop

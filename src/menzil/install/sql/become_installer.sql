@@ -1,4 +1,4 @@
--- Roles are made with the rights of whoever runs this, who may have more of them than the owner of the tables.
+-- Roles are made with the rights of the role that runs this, which may have more than the owner of the tables.
 do $become_installer$
 begin
   if current_setting('menzil.installer') <> current_user then

@@ -1,4 +1,4 @@
--- For one transaction: the same names, waits and checks whoever connects and however the role is configured.
+-- For one transaction: the same names, timeouts and checks for every role, however it is configured.
 set local search_path = menzil, pg_temp;
 set local lock_timeout = '2s';
 set local statement_timeout = 0;

@@ -1,4 +1,4 @@
--- What is installed, asked of the catalog alone: this never fails, whatever the role may read.
+-- What is installed, asked of the catalog alone: this never fails, even for a role that may read no table.
 select current_user::text as who,
        current_database()::text as database,
        current_setting('server_version_num')::integer / 10000 as server_major,

@@ -1,4 +1,4 @@
--- All messages, the archive and the settings go with the schema, and so does whatever of yours depends on it.
+-- All messages, the archive and the settings go with the schema, and so do objects of yours that depend on it.
 drop schema if exists menzil cascade;
 -- The catalog of the lake. Its files stay; `menzil lake register DIR` makes them known to another database.
 drop schema if exists menzil_lake cascade;

@@ -1,4 +1,4 @@
--- Refuses names that nobody could type or read back.
+-- Refuses names that a person could not type or read back.
 create or replace function menzil._check_name(p_name text) returns void
 language plpgsql immutable as $$
 begin

@@ -1,4 +1,4 @@
--- A command line with one argument that people may paste into a shell, whatever characters the argument has.
+-- A command line with one argument that people may paste into a shell: every character of the argument is quoted.
 create or replace function menzil._command(p_command text, p_argument text) returns text
 language sql immutable parallel safe
 return 'menzil ' || p_command || ' ' || case when p_argument like '-%' then '-- ' else '' end

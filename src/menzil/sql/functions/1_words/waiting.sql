@@ -17,16 +17,16 @@ begin
   return query
     -- By lane: the sum of its runs; of the first run a part may be leased already. The position of a message that came back is
     -- older than its last due time. So of runs that are not plain, or leased in part, some messages are asked since when they
-    -- are due: the first twenty of the first ten such runs.
+    -- are due: the first twenty of the first ten such runs. A lane without such a run is not read twice.
     with lane as materialized (
       select l.channel_id, sum(q.count)::bigint as count, bool_or(q.runs = p_most) as capped, min(least(q.since_at, o.since_at)) as since_at
         from menzil.lane l
         cross join lateral (
-          select sum(r.n - r.gone)::bigint as count, count(*) as runs, min(r.due_at) filter (where r.plain) as since_at
+          select sum(r.n - r.gone)::bigint as count, count(*) as runs, min(r.due_at) filter (where r.plain) as since_at, bool_or(not r.plain) as mixed
             from menzil._runs_ahead(l, p_most) r) q
         left join lateral (
           select min(coalesce(greatest(t.place_at, t.due_at), m.scheduled_at, m.created_at)) as since_at
-            from (select r.ids from menzil._runs_ahead(l, p_most) r where not r.plain limit 10) r
+            from (select r.ids from menzil._runs_ahead(l, p_most) r where q.mixed and not r.plain limit 10) r
             cross join lateral unnest(r.ids) u(id)
             cross join lateral (select m.scheduled_at, m.created_at from menzil.message m where m.id = u.id offset 0) m
             left join lateral (select t.place_at, t.due_at from menzil.returned t where t.id = u.id offset 0) t on true) o on true
@@ -35,7 +35,7 @@ begin
       select n.channel_id, n.rank, n.first_id, n.n, n.flags, n.due_at from menzil.aside n
       union all (select n.channel_id, n.rank, n.first_id, n.n, n.flags, n.due_at from menzil.line n limit v_lines)
     ), line as materialized (
-      select n.channel_id, sum(n.n) as count, (select count(*) from log) >= v_lines as capped,
+      select n.channel_id, sum(n.n) as count,
              min(case when n.flags & 1 <> 0 then greatest(n.due_at, (select t.due_at from menzil.returned t where t.id = n.first_id)) else n.due_at end) as since_at
         from log n where n.rank is not null and n.flags & 64 = 0 and (p_channel_id is null or n.channel_id = p_channel_id)
        group by n.channel_id
@@ -75,7 +75,7 @@ begin
       from (select c.id, c.name, c.protocol is not null as is_endpoint,
                    coalesce(g.paused or g.circuit <> 0 or g.wait_until > p_now, c.paused) as held,
                    coalesce(l.count, 0) + coalesce(n.count, 0) + coalesce(s.scheduled + s.keyed, 0) - coalesce(w.count, 0) as count,
-                   coalesce(l.capped, false) or coalesce(n.capped, false) or coalesce(s.capped, false) as capped,
+                   coalesce(l.capped, false) or coalesce(s.capped, false) or o.cut as capped,
                    least(l.since_at, n.since_at, s.since_at) as since_at, coalesce(s.scheduled, 0) as scheduled, coalesce(s.keyed, 0) as keyed
               from menzil.channel c
               left join menzil.gate g on g.channel_id = c.id
@@ -83,5 +83,6 @@ begin
               left join line n on n.channel_id = c.id
               left join later s on s.channel_id = c.id
               left join withdrawn w on w.channel_id = c.id
+             cross join (select count(*) >= v_lines as cut from log) o   -- of a channel no line at all may have been read
              where c.dropped_at is null and (p_channel_id is null or c.id = p_channel_id)) q;
 end $$;

@@ -10,6 +10,7 @@ begin
   perform menzil._event('database.adopted', 'database', current_database(), (select to_jsonb(h) from menzil.home h), null);
   perform menzil._record_home();
   delete from menzil.worker;   -- those of the original; a worker of this database that is running enters itself again
+  delete from menzil.bridge_run;
   return true;
 end $$;
 

@@ -21,6 +21,8 @@ insert into menzil.job as j (name, call, every, light) values
   ('pipeline_runs', 'menzil._cleanup_pipeline_runs(1000)', '1 h', false),
   ('pulse', 'menzil._pulse(100000)', '10 s', true),
   ('pulse_hours', 'menzil._roll_up_pulse(10000)', '10 min', false),
+  ('lookups', 'menzil._write_lookups(50000)', '1 s', true),
+  ('old_lookups', 'menzil._cleanup_lookups(100)', '1 min', false),
   ('keys', 'menzil.cleanup_used_keys(10000)', '1 min', false),
   ('inbox', 'menzil.cleanup_inbox(10000)', '1 min', false),
   ('workers', 'menzil.cleanup_workers(1000)', '10 min', false),

@@ -1,7 +1,7 @@
 -- How channels stand: what holds one, since when, until when and by whom; how much of its limits is used; what waits in it. Reads only.
 -- The state is the one that the next dequeue will find: news of endpoints and slots that no dequeue has folded yet count.
--- Counts end at 10,001. With many channels fewer rows of each are read: menzil._lanes_counted says how many. at_least: waiting, scheduled
--- and the age of the oldest are what was read; more lines of the log, or more rows, were there than are read.
+-- Counts end at 10,001. With many channels fewer rows of each are read: menzil._lanes_counted says how many. at_least: the counts and the age
+-- of the oldest are what was read; more lines of the log, or more rows, were there than are read. Of all channels 100,000 dead letters are read.
 drop function if exists menzil.channel_state(text);
 create or replace function menzil.channel_state(p_channel text default null) returns table (
   channel text, is_endpoint boolean, held_by text, held_since timestamptz, held_until timestamptz, held_actor text, in_flight integer, max_concurrency integer,
@@ -32,6 +32,9 @@ begin
     ), withdrawn as materialized (   -- cancelled, and still counted in their lane
       select m.channel_id, count(*) as count from (select w.id from menzil.withdrawn w limit 10000) w
         cross join lateral (select m.channel_id from menzil.message m where m.id = w.id offset 0) m group by m.channel_id
+    ), letters as materialized (
+      select d.channel_id, count(*) from (
+        select d.channel_id from menzil.dead_letter d where d.status = 'failed' and (v_id is null or d.channel_id = v_id) limit case when v_id is null then 100000 else 10001 end) d group by 1
     ), held as materialized (
       select c.id, case when not c.enabled then 'disabled' when c.paused then 'paused' when g.circuit <> 0 then 'circuit' when g.wait_until > v_now then 'rest'
                         when g.in_flight >= g.max_concurrency then 'concurrency' when g.next_at is not null then 'rate' when c.released_at is not null then 'released' end as word
@@ -50,7 +53,8 @@ begin
            a.actor, coalesce(f.count, 0)::integer, c.max_concurrency, g.used::integer, case when c.release_interval_ms > 0 then c.release_count end,
            case when c.release_interval_ms > 0 then c.release_interval_ms / 1000.0 end::double precision, g.next_at,
            least(greatest(coalesce(l.count, 0) + k.count - coalesce(w.count, 0), 0), 10001), coalesce(l.by_priority, '{}'), s.count,
-           least(l.since_at, s.since_at, y.since_at), b.count, d.count, n.count::integer, v_long or s.count >= v_most or k.count >= v_most
+           least(l.since_at, s.since_at, y.since_at), b.count, least(coalesce(d.count, 0), 10001), n.count::integer,
+           v_long or s.count >= v_most or k.count >= v_most or b.count >= v_most or v_id is null and (select coalesce(sum(x.count), 0) from letters x) >= 100000
       from held h
       cross join lateral (select c.* from menzil.channel c where c.id = h.id offset 0) c
       join gate g on g.channel_id = h.id
@@ -70,7 +74,7 @@ begin
           cross join lateral (select m.id, m.scheduled_at, m.created_at from menzil.message m where m.id = k.id offset 0) m
           left join lateral (select t.place_at, t.due_at from menzil.returned t where t.id = m.id offset 0) t on true) y on true
       cross join lateral (select count(*) from (select 1 from menzil.dead_letter d where d.channel_id = h.id and d.blocks_key limit v_most) d) b
-      cross join lateral (select count(*) from (select 1 from menzil.dead_letter d where d.channel_id = h.id and d.status = 'failed' limit v_most) d) d
+      left join letters d on d.channel_id = h.id
       cross join lateral (select count(*) from menzil.worker k where menzil._serves(k, c.name, c.protocol is not null, v_now)) n
      order by c.name;
 end $$;

@@ -2,7 +2,7 @@
 -- without one is never leased. A message moves from place to place inside one transaction, and this check reads with one
 -- snapshot: it sees every live message in exactly one place.
 -- Some are looked at: of the newest 500 messages, the oldest 250 and up to 250 at random, those that have not ended. At random
--- means random pages: some ten of all months together. Places that an index finds come first, among them the lines of the
+-- means random pages: some ten of all months together. OFFSET 0 keeps the planner from reading all that waits for a few messages. Places that an index finds come first, among them the lines of the
 -- transactions that sent the messages, then the whole log, and only for messages that are still missing a look through everything. Returns how many were seen, how many have no place, and the first.
 create or replace function menzil._check_places(out seen integer, out lost integer, out first bigint)
 language plpgsql stable set enable_seqscan = off set jit = off as $$
@@ -27,9 +27,9 @@ begin
                             from menzil.message m where m.id = u.id offset 0) m
       left join lateral (select t.place_at, t.due_at from menzil.returned t where t.id = u.id offset 0) t on true
       left join lateral (select l.head_due, l.head_id, l.gone from menzil.lane l where l.channel_id = m.channel_id and l.rank = m.rank order by l.v desc limit 1) l on true
-     where not exists (select 1 from menzil.lease b where b.lo_id > u.id - 4096 and b.lo_id <= u.id and b.hi_id >= u.id and u.id = any (b.ids))
-       and not exists (select 1 from menzil.scheduled s where s.due_at = coalesce(t.due_at, m.first_due) and s.id = u.id)
-       and not exists (select 1 from menzil.key_queue k where k.channel_id = m.channel_id and k.ordering_key = m.ordering_key and k.waits = 1 and k.id = u.id)
+     where not exists (select 1 from menzil.lease b where b.lo_id > u.id - 4096 and b.lo_id <= u.id and b.hi_id >= u.id and u.id = any (b.ids) offset 0)
+       and not exists (select 1 from menzil.scheduled s where s.due_at = coalesce(t.due_at, m.first_due) and s.id = u.id offset 0)
+       and not exists (select 1 from menzil.key_queue k where k.channel_id = m.channel_id and k.ordering_key = m.ordering_key and k.waits = 1 and k.id = u.id offset 0)
        and not exists (select 1 from (select r.due_at, r.first_id, r.n, r.ids from menzil.run r
                                        where r.channel_id = m.channel_id and r.rank = m.rank
                                          and (r.due_at, r.first_id) <= (coalesce(t.place_at, m.first_due), u.id)

@@ -104,6 +104,17 @@ begin
            'No ordering key is blocked.', 'Send the dead letter again with menzil.redrive_message(id), or free its key with menzil.message_cancel(id).'
       from (select d.channel_id from menzil.dead_letter d where d.blocks_key limit 10000) d join menzil.channel c on c.id = d.channel_id
     union all
+    select 'bridges', 'warning',
+           case when b.growing_since < v_now - interval '1 minute' and b.processes > 0 and b.last_error is null
+                  then format('Bridge %s falls behind: more and more records wait in its source, now %s.', quote_literal(b.name), b.lag)
+                when b.processes > 0 then format('Bridge %s takes no records: %s', quote_literal(b.name), b.last_error)
+                when b.name is not null then format('Bridge %s is not run by any process.', quote_literal(b.name)) end,
+           case when exists (select 1 from menzil.bridge) then 'All bridges are at work, or paused.' else 'There are no bridges.' end,
+           'Run it with `menzil bridge run NAME`, or pause it with menzil.bridge_pause(name); menzil.bridges shows all of them.'
+      from (select 1) one left join (
+             select b.* from menzil.bridges b where not b.paused
+               and (b.processes = 0 or b.last_error is not null or b.growing_since < v_now - interval '1 minute') order by b.name limit 1) b on true
+    union all
     select 'archive_default', 'warning',
            case when exists (select 1 from menzil.archive_default) then 'Messages lie in the default partition: the partition of their month is missing.' end,
            'The default partition is empty.',

@@ -11,9 +11,10 @@ declare
 begin
   return query
     with first as materialized (
-      select l as lane, l.channel_id, l.rank, q.runs, q.count, q.id
+      select l as lane, l.channel_id, l.rank, q.runs, q.count, h.id
         from menzil.lane l
-        cross join lateral (select count(*) as runs, sum(r.n - r.gone) as count, (array_agg(r.ids[1]))[1] as id from menzil._runs_ahead(l, v_first) r) q
+        cross join lateral (select count(*) as runs, sum(r.n - r.gone) as count from menzil._runs_ahead(l, v_first) r) q
+        left join lateral (select r.ids[1] as id from menzil._runs_ahead(l, 1) r) h on true   -- ids are made for this run alone
        where l.tail_due is not null and (p_channel_id is null or l.channel_id = p_channel_id)
     ), room as materialized (
       select least(10001, 100 + greatest(0, 100000 - sum(f.runs)) / greatest(count(*) filter (where f.runs = v_first), 1))::integer as runs from first f

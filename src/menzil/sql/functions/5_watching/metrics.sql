@@ -36,6 +36,7 @@ begin
     union all select 'snapshot_age_seconds', menzil._snapshot_age(v_now), '{}', 'gauge'
     union all select 'workers_alive', (select count(*) from menzil.get_worker_status() s where s.status in ('alive', 'stopping'))::float8, '{}', 'gauge'
     union all select 'queue_depth_by_endpoint', w.count::float8, jsonb_build_object('endpoint', w.name), 'gauge' from waiting w
+    union all select 'queue_depth_by_endpoint_is_lower_bound', w.capped::integer::float8, jsonb_build_object('endpoint', w.name), 'gauge' from waiting w
     union all select 'in_flight_by_endpoint', f.count::float8, jsonb_build_object('endpoint', c.name), 'gauge'
       from flying f join menzil.channel c on c.id = f.channel_id
     union all select 'oldest_message_age_seconds_by_endpoint', extract(epoch from v_now - w.since_at)::float8, jsonb_build_object('endpoint', w.name), 'gauge'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import threading
 from argparse import REMAINDER
@@ -19,7 +18,7 @@ from menzil.cli.lazy import COULD_NOT
 from menzil.cli.main import main
 from menzil.cli.worker import Host
 from menzil.contrib.django import conf
-from menzil.ops.choosing import VARIABLE
+from menzil.ops.choosing import variable_set
 from menzil.worker.log import LOGGER
 from menzil.worker.threads import NAME
 
@@ -81,18 +80,15 @@ class Command(BaseCommand):
                 )
             prepare(alias)
             connections.close_all()  # the threads of the worker open connections of their own
-        hears, before = [list(one.handlers) for one in LOGGERS], os.environ.get(VARIABLE)
-        os.environ[VARIABLE] = dsn  # read by every command, and by the children of --processes
+        hears = [list(one.handlers) for one in LOGGERS]
         try:
             start = [*get_child_arguments()[1:]]
             command = start[: len(start) - len(sys.argv) + 1]
             host = Host(app, (*command, "menzil", *djangos), tuple(words))
-            code = main.main(args=words, prog_name="manage.py menzil", standalone_mode=False, obj=host)
+            # The variable is read by every command, and by the children of --processes.
+            with variable_set(dsn, f"DATABASES[{alias!r}] of Django"):
+                code = main.main(args=words, prog_name="manage.py menzil", standalone_mode=False, obj=host)
         finally:
-            if before is None:
-                del os.environ[VARIABLE]
-            else:
-                os.environ[VARIABLE] = before
             for one, handlers in zip(LOGGERS, hears, strict=True):
                 one.handlers[:] = handlers  # a second call in this process would say everything twice
             _wait_for_threads()

@@ -1,4 +1,4 @@
--- Reports one result of an endpoint by hand. A success closes its circuit in whatever state it is.
+-- Reports one result of an endpoint by hand. A success closes its circuit from every state.
 create or replace function menzil.update_circuit_breaker(p_endpoint_id bigint, p_success boolean) returns void
 language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp as $$
 declare

@@ -1,4 +1,4 @@
 -- Protocols that every worker speaks.
 create or replace function menzil._built_in_protocols() returns text[]
 language sql immutable parallel safe
-return array['http', 'nats', 'redis'];
+return array['amqp', 'http', 'kafka', 'mqtt', 'nats', 'redis'];

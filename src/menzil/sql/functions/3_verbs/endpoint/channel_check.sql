@@ -26,7 +26,7 @@ begin
   end if;
   if new.dropped_at is not null then
     delete from menzil.endpoint_secret e where e.channel_id = new.id;
-    -- A row that somebody is just ending is left to them: a dequeue may be what drops a drained channel, and it waits for nobody.
+    -- Skip rows that another transaction is ending: a dequeue may drop a drained channel, and a dequeue never waits for a lock.
     delete from menzil.subscription s where s.ctid = any (array(
       select u.ctid from menzil.subscription u where u.channel_id = new.id for update skip locked));
   end if;

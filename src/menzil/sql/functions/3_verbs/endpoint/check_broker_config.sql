@@ -7,6 +7,10 @@ declare
   v_needed text[];   -- by this kind of authentication
   v_wrong record;
 begin
+  if p_protocol = 'kafka' then
+    perform menzil._check_kafka_config(p_config);
+    return;
+  end if;
   v_needed := case when not v_nats then '{password}'::text[] else case v_auth ->> 'type'
     when 'token' then '{token}'::text[] when 'password' then '{username,password}' when 'nkey' then '{nkey_seed}' when 'credentials' then '{credentials}' end end;
   select r.path, r.what, r.hint into v_wrong from (
@@ -32,6 +36,9 @@ begin
     union all
     select 'headers.' || h.name, 'may not be set', 'Headers that begin with Nats- are for the server itself.'
       from jsonb_object_keys(p_config -> 'headers') h(name) where v_nats and lower(h.name) like 'nats-%'
+    union all
+    select 'allow_overrides.subject', 'must list subjects: words joined by dots, without spaces, *, > and a $ at the beginning', null
+      from jsonb_array_elements_text(p_config #> '{allow_overrides,subject}') s(subject) where not menzil._is_subject(s.subject)
     union all
     select 'replicas', 'goes with durability fsync or replicas', null where p_config ? 'replicas' and coalesce(p_config ->> 'durability', 'reply') = 'reply'
     union all

@@ -20,7 +20,7 @@ begin
     select r.kind, r.minimum, r.maximum, r.choices into v_rule from menzil._config_rules(p_protocol) r where r.path = v_path;
     if not found or v_key like '%.%' then
       v_known := array(select r.path from menzil._config_rules(p_protocol) r where regexp_replace(r.path, E'\\.?[^.]*$', '') = coalesce(p_parent, ''));
-      perform menzil._refuse_value(format('%s is not a key of the config of %s %s endpoint.', quote_literal(menzil._shown(v_path)), case when p_protocol ~ '^([aeio]|http)' then 'an' else 'a' end, p_protocol),
+      perform menzil._refuse_value(format('%s is not a key of the config of %s %s endpoint.', quote_literal(menzil._shown(v_path)), case when p_protocol ~ '^([aeio]|http|mqtt)' then 'an' else 'a' end, p_protocol),
         concat_ws(' ', coalesce(menzil._config_spelling(v_path, v_value), 'Did you mean ' || menzil._nearest_word(v_path, v_known) || '?'), format('Known keys here are %s.', array_to_string(v_known, ', '))));
     end if;
     v_type := jsonb_typeof(v_value);
@@ -50,9 +50,19 @@ begin
         then 'a host name such as broker.example.com, or an address such as 192.0.2.1 or 2001:db8::1'
       when v_rule.kind = 'servers' and (v_type <> 'array' or not v_fits
              or exists (select 1 from jsonb_array_elements(v_value) e(server) where jsonb_typeof(e.server) <> 'string' or not menzil._is_server(e.server #>> '{}')))
-        then format('a list of %s to %s servers such as "broker.example.com:4222"', v_rule.minimum, v_rule.maximum)
-      when v_rule.kind = 'subject' and (v_type <> 'string' or not v_fits or v_text !~ E'^[^\\s.*>$][^\\s.*>]*(\\.[^\\s.*>]+)*$' or v_text ~ '[[:cntrl:]]')
+        then format('a list of %s to %s servers such as "broker.example.com:%s"', v_rule.minimum, v_rule.maximum, case p_protocol when 'kafka' then 9092 else 4222 end)
+      when v_rule.kind = 'subject' and (v_type <> 'string' or not v_fits or not menzil._is_subject(v_text))
         then 'a subject: words joined by dots, without spaces, *, > and a $ at its beginning'
+      when v_rule.kind = 'topic' and (v_type <> 'string' or not menzil._is_topic(v_text))
+        then 'a topic of 1 to 249 letters, digits, dots, underscores and hyphens, and neither . nor ..'
+      when v_rule.kind = 'record key' and (v_type = 'object' and ((v_value - 'text') <> '{}' or jsonb_typeof(v_value -> 'text') is distinct from 'string'
+               or length(v_value ->> 'text') not between v_rule.minimum and v_rule.maximum)
+             or v_type <> 'object' and (v_type <> 'string' or v_text <> all (v_rule.choices)))
+        then format('one of %s, or an object {"text": "..."} with %s to %s characters', array_to_string(v_rule.choices, ', '), v_rule.minimum, v_rule.maximum)
+      when v_rule.kind = 'options' and v_type <> 'object' then 'an object'
+      when v_rule.kind = 'values' and (v_type <> 'array' or not v_fits
+             or exists (select 1 from jsonb_array_elements(v_value) e(value) where jsonb_typeof(e.value) <> 'string' or e.value #>> '{}' = '' or length(e.value #>> '{}') > 1024 or e.value #>> '{}' ~ '[[:cntrl:]]'))
+        then format('a list of %s to %s texts without control characters', v_rule.minimum, v_rule.maximum)
       when v_rule.kind = 'credentials' and (v_type <> 'string' or not v_fits or v_text !~ '-----BEGIN NATS USER JWT-----.*-----BEGIN USER NKEY SEED-----')
         then 'the text of a credentials file of NATS'
       when v_rule.kind = 'signing secret' and (v_text ~ v_secret) is not true then v_standard

@@ -65,11 +65,37 @@ language sql stable as $$
    where p_protocol = 'http'
   union all
   select r.path, r.kind, r.minimum, r.maximum, r.choices from (values
-      ('{nats}'::text[], 'servers', 'servers', 1::numeric, 10::numeric, null::text[]),   -- tried in this order
+      ('{kafka,nats}'::text[], 'servers', 'servers', 1::numeric, 10::numeric, null::text[]),   -- of NATS: tried in this order
+      ('{kafka}', 'topic', 'topic', 1, 249, null),
+      ('{kafka}', 'key', 'record key', 1, 1024, '{ordering_key,message_id,none}'),   -- default: ordering_key
+      ('{kafka}', 'partition', 'integer', 0, 2147483647, null),
+      ('{kafka}', 'partitioner', 'choice', null, null, '{murmur2_random,consistent_random}'),
+      ('{kafka}', 'compression', 'choice', null, null, '{lz4,none,gzip,snappy,zstd}'),
+      ('{kafka}', 'linger_ms', 'integer', 0, 1000, null),                -- default: 2
+      ('{kafka}', 'max_message_bytes', 'integer', 1000, 1000000000, null),
+      ('{kafka}', 'client_id', 'text', 1, 249, null),
+      ('{kafka}', 'options', 'options', null, null, null),               -- of librdkafka, see _check_kafka_config
+      ('{kafka}', 'allow_overrides.topic', 'values', 1, 1000, null),
+      ('{amqp}', 'allow_overrides.routing_key', 'values', 1, 1000, null),
+      ('{mqtt}', 'allow_overrides.topic', 'values', 1, 1000, null),
+      ('{nats}', 'allow_overrides.subject', 'values', 1, 1000, null),
+      ('{redis}', 'allow_overrides.stream', 'values', 1, 1000, null),
       ('{nats}', 'subject', 'subject', 1, 255, null),
       ('{nats}', 'stream', 'text', 1, 255, null),                        -- another stream must not take the message
       ('{nats}', 'dedup', 'boolean', null, null, null),                  -- default: true
       ('{nats}', 'message_ttl', 'boolean', null, null, null),            -- what is left until expires_at goes along
+
+      ('{amqp}', 'host', 'host', null, null, null),
+      ('{amqp}', 'port', 'integer', 1, 65535, null),                     -- default: 5672, with tls 5671
+      ('{amqp}', 'vhost', 'text', 1, 255, null),                         -- default: /
+      ('{amqp}', 'exchange', 'text', 0, 255, null),                      -- empty: the default exchange
+      ('{amqp}', 'routing_key', 'text', 0, 255, null),
+      ('{amqp}', 'mandatory', 'boolean', null, null, null),              -- default: true
+      ('{amqp}', 'unroutable', 'choice', null, null, '{retry,dead_letter}'),
+      ('{amqp}', 'persistent', 'boolean', null, null, null),             -- default: true
+      ('{amqp}', 'heartbeat_seconds', 'integer', 1, 600, null),          -- default: 20
+      ('{amqp}', 'auth.type', 'choice', null, null, '{plain,external}'),
+
       ('{redis}', 'host', 'host', null, null, null),
       ('{redis}', 'port', 'integer', 1, 65535, null),
       ('{redis}', 'db', 'integer', 0, 65535, null),
@@ -81,31 +107,53 @@ language sql stable as $$
       ('{redis}', 'replicas', 'integer', 1, 100, null),
       ('{redis}', 'dedup_seconds', 'integer', 0, 604800, null),          -- 0: an id is not remembered
 
-      ('{nats,redis}', 'headers', 'headers', 0, 100, null),
-      ('{nats,redis}', 'timeout_seconds', 'number', 1, 300, null),       -- from handing over to the acknowledgement
-      ('{nats,redis}', 'connect_timeout_seconds', 'number', 0.1, 300, null),
-      ('{nats,redis}', 'capture_response', 'boolean', null, null, null),
-      ('{nats,redis}', 'auth', 'object', null, null, null),
+      ('{mqtt}', 'host', 'host', null, null, null),
+      ('{mqtt}', 'port', 'integer', 1, 65535, null),                     -- default: 1883, with tls 8883
+      ('{mqtt}', 'topic', 'text', 1, 1024, null),
+      ('{mqtt}', 'version', 'choice', null, null, '{5,3.1.1}'),
+      ('{mqtt}', 'qos', 'integer', 0, 2, null),                          -- default: 1
+      ('{mqtt}', 'allow_loss', 'boolean', null, null, null),             -- QoS 0 is refused without it
+      ('{mqtt}', 'retain', 'boolean', null, null, null),
+      ('{mqtt}', 'client_id', 'text', 1, 128, null),                     -- its beginning: worker and connection follow
+      ('{mqtt}', 'keepalive_seconds', 'integer', 5, 3600, null),
+      ('{mqtt}', 'no_subscribers', 'choice', null, null, '{ok,retry}'),
+      ('{mqtt}', 'inflight', 'integer', 1, 65535, null),                 -- messages that wait for their acknowledgement
+
+      ('{broker}', 'allow_overrides', 'object', null, null, null),   -- what a message may change, and to which values
+      ('{broker}', 'headers', 'headers', 0, 100, null),
+      ('{broker}', 'timeout_seconds', 'number', 1, 300, null),           -- from handing over to the acknowledgement
+      ('{broker}', 'connect_timeout_seconds', 'number', 0.1, 300, null),
+      ('{broker}', 'capture_response', 'boolean', null, null, null),
+      ('{broker}', 'auth', 'object', null, null, null),
       ('{nats}', 'auth.type', 'choice', null, null, '{token,password,nkey,credentials}'),
-      ('{nats,redis}', 'auth.username', 'text', 1, 255, null),
-      ('{nats,redis}', 'auth.password', 'secret', 0, 8192, null),
+      ('{kafka}', 'auth.type', 'choice', null, null, '{plain,scram-sha-256,scram-sha-512,oauth2}'),
+      ('{kafka}', 'auth.token_url', 'url', null, null, null),
+      ('{kafka}', 'auth.client_id', 'text', 1, 1024, null),
+      ('{kafka}', 'auth.client_secret', 'secret', 1, 8192, null),
+      ('{kafka}', 'auth.client_auth', 'choice', null, null, '{basic,body}'),
+      ('{kafka}', 'auth.scope', 'text', 1, 4096, null),
+      ('{kafka}', 'auth.audience', 'text', 1, 2048, null),
+      ('{broker}', 'auth.username', 'text', 1, 255, null),
+      ('{broker}', 'auth.password', 'secret', 0, 8192, null),
       ('{nats}', 'auth.token', 'secret', 1, 8192, null),
       ('{nats}', 'auth.nkey_seed', 'secret', 58, 58, null),
       ('{nats}', 'auth.credentials', 'credentials', null, 65536, null),  -- the text of a .creds file
-      ('{nats,redis}', 'cloudevents', 'object', null, null, null),
-      ('{nats,redis}', 'cloudevents.mode', 'choice', null, null, '{binary,structured}'),
-      ('{nats,redis}', 'cloudevents.source', 'text', 1, 1024, null),
-      ('{nats,redis}', 'cloudevents.type', 'text', 1, 1024, null),
-      ('{nats,redis}', 'rate_limit', 'limit object', null, null, null),
-      ('{nats,redis}', 'rate_limit.count', 'integer', 1, 2147483647, null),
-      ('{nats,redis}', 'rate_limit.interval_ms', 'integer', 1, 86400000, null),
-      ('{nats,redis}', 'max_concurrency', 'limit', 1, 2147483647, null),
-      ('{nats,redis}', 'tls', 'object', null, null, null),
-      ('{nats,redis}', 'tls.enabled', 'boolean', null, null, null),      -- default: true, once there is a tls
-      ('{nats,redis}', 'tls.verify', 'boolean', null, null, null),
-      ('{nats,redis}', 'tls.ca', 'certificate', null, 262144, null),
-      ('{nats,redis}', 'tls.cert', 'certificate', null, 262144, null),
-      ('{nats,redis}', 'tls.key', 'private key', null, 65536, null)
+      ('{broker}', 'cloudevents', 'object', null, null, null),
+      ('{broker}', 'cloudevents.mode', 'choice', null, null, '{binary,structured}'),
+      ('{broker}', 'cloudevents.source', 'text', 1, 1024, null),
+      ('{broker}', 'cloudevents.type', 'text', 1, 1024, null),
+      ('{broker}', 'rate_limit', 'limit object', null, null, null),
+      ('{broker}', 'rate_limit.count', 'integer', 1, 2147483647, null),
+      ('{broker}', 'rate_limit.interval_ms', 'integer', 1, 86400000, null),
+      ('{broker}', 'max_concurrency', 'limit', 1, 2147483647, null),
+      ('{broker}', 'tls', 'object', null, null, null),
+      ('{broker}', 'tls.enabled', 'boolean', null, null, null),          -- default: true, once there is a tls
+      ('{broker}', 'tls.verify', 'boolean', null, null, null),
+      ('{broker}', 'tls.ca', 'certificate', null, 262144, null),
+      ('{broker}', 'tls.cert', 'certificate', null, 262144, null),
+      ('{broker}', 'tls.key', 'private key', null, 65536, null)
     ) r(protocols, path, kind, minimum, maximum, choices)
-   where p_protocol = any (r.protocols)
+   where p_protocol = any (r.protocols) or r.protocols = '{broker}' and p_protocol = any ('{amqp,kafka,mqtt,nats,redis}')
+  union all
+  select r.* from menzil._bridge_rules(p_protocol) r
 $$;

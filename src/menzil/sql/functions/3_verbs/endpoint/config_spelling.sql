@@ -5,7 +5,8 @@ language sql immutable as $$
     case when p_path = 'rate_limit' and jsonb_typeof(p_value) = 'number'
          then format('A limit of so many per second is {"count": %s, "interval_ms": 1000}.', p_value)
          when p_path = 'cloudevents' and jsonb_typeof(p_value) = 'boolean' then 'Write {"mode": "binary"} or {"mode": "structured"}, or leave the key out.'
-         when p_path = 'auth.type' and p_value = '"aws_sigv4"' then 'Did you mean sigv4?' end,
+         when p_path = 'auth.type' and p_value = '"aws_sigv4"' then 'Did you mean sigv4?'
+         when p_path = 'version' and jsonb_typeof(p_value) = 'number' then 'The version is a text: write "5" or "3.1.1".' end,
     (select s.hint from (values
       ('timeout', 'Did you mean timeout_seconds?'),
       ('connect_timeout', 'Did you mean connect_timeout_seconds?'),

@@ -17,8 +17,12 @@ begin
   perform menzil._check_config(p_protocol, p_config);
   if p_protocol = 'http' then
     perform menzil._check_http_config(p_config);
-  elsif p_protocol in ('nats', 'redis') then
+  elsif p_protocol = 'amqp' then
+    perform menzil._check_amqp_config(p_config);
+  elsif p_protocol in ('kafka', 'nats', 'redis') then
     perform menzil._check_broker_config(p_protocol, p_config);
+  elsif p_protocol = 'mqtt' then
+    perform menzil._check_mqtt_config(p_config);
   end if;
   return true;
 end $$;

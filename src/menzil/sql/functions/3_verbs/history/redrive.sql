@@ -35,6 +35,8 @@ begin
       from unnest(p_ids, v_new, p_dues) u(id, new_id, due_at)
       cross join lateral (select d.* from menzil.dead_letter d where d.id = u.id offset 0) d
       cross join lateral (select m.* from menzil.message m where m.id = d.original_message_id and m.created_at = d.created_at offset 0) m;
+  perform menzil._note_parents(array_agg(u.new_id), array_agg(d.original_message_id))
+     from unnest(p_ids, v_new) u(id, new_id) cross join lateral (select d.original_message_id from menzil.dead_letter d where d.id = u.id offset 0) d;
   -- An ordering key that was blocked changes hands: it is never free on the way, so the new message goes before those
   -- that wait, and alone.
   with blocking as materialized (

@@ -23,6 +23,7 @@ begin
   insert into menzil.message (id, channel_id, priority, created_at, payload, content, ordering_key, correlation_id, headers, metadata, replay_of)
     select v_new, m.channel_id, m.priority, v_now, m.payload, m.content, m.ordering_key, m.correlation_id, m.headers, m.metadata, m.id
       from menzil.message m where m.id = p_id limit 1;
+  perform menzil._note_parents(array[v_new], array[p_id]);
   perform menzil._place_messages(array(select row(m.id, m.channel_id, (10 - m.priority)::smallint, null, null, m.ordering_key)::menzil.sent
     from menzil.message m where m.id = v_new and m.created_at = v_now), v_now);
   perform menzil._event('replay', 'message', p_id::text, null, null,
@@ -43,6 +44,8 @@ declare
   v_now timestamptz := clock_timestamp();
   v_count bigint;
   v_sent menzil.sent[];
+  v_new bigint[];
+  v_parents bigint[];
 begin
   if p_endpoint_id is null or p_from_ts is null or p_to_ts is null or p_dry_run is null then
     perform menzil._refuse_null('An endpoint id, the two ends of the range and whether it is a dry run');
@@ -83,9 +86,11 @@ begin
                where a.endpoint_id = v_channel.id and a.created_at >= p_from_ts and a.created_at < p_to_ts and (p_status is null or a.status = p_status)
                  and (a.payload is not null or a.content is not null)
                order by a.created_at, a.id) a
-    returning message.id, message.channel_id, message.priority, message.scheduled_at, message.ordering_key
+    returning message.id, message.channel_id, message.priority, message.scheduled_at, message.ordering_key, message.replay_of
   )
-  select array_agg(row(s.id, s.channel_id, (10 - s.priority)::smallint, s.scheduled_at, null, s.ordering_key)::menzil.sent) into v_sent from sent s;
+  select array_agg(row(s.id, s.channel_id, (10 - s.priority)::smallint, s.scheduled_at, null, s.ordering_key)::menzil.sent), array_agg(s.id), array_agg(s.replay_of)
+    into v_sent, v_new, v_parents from sent s;
+  perform menzil._note_parents(v_new, v_parents);
   v_count := coalesce(cardinality(v_sent), 0);
   perform menzil._place_messages(v_sent, v_now);
   perform menzil._event('replay', case when v_channel.protocol is null then 'channel' else 'endpoint' end, v_channel.name, null, null,

@@ -5,17 +5,46 @@
 -- In the text, fields stand between unit separators and NULL is a record separator; texts begin with =, so that none of
 -- them looks like NULL; times are their eight bytes, microseconds since 2000, exact in every year.
 
+-- The hash of a message whose values are texts already: an export reads them so, and no value is made a text twice. No other function
+-- of menzil is called, so that PostgreSQL puts the text of this one into the query, and readers of the archive may call it.
+create or replace function menzil.message_hash(
+  p_id bigint, p_status text, p_channel text, p_endpoint_id integer, p_priority integer, p_num_attempts bigint, p_retry_count integer,
+  p_created_at timestamptz, p_scheduled_at timestamptz, p_expires_at timestamptz, p_first_leased_at timestamptz, p_leased_at timestamptz,
+  p_ended_at timestamptz, p_ended_xid text, p_worker text, p_payload text, p_content bytea, p_payload_hash text, p_ordering_key text,
+  p_idempotency_key text, p_correlation_id text, p_headers text, p_metadata text, p_last_error text, p_state bytea, p_redrive_of bigint,
+  p_replay_of bigint, p_response text
+) returns bigint
+language sql stable parallel safe as $$
+  select ('x' || substr(md5(convert_to(concat_ws(chr(31),
+  p_id, '=' || p_status, '=' || p_channel, p_endpoint_id, p_priority, p_num_attempts, p_retry_count,
+  coalesce(encode(timestamptz_send(p_created_at), 'hex'), chr(30)), coalesce(encode(timestamptz_send(p_scheduled_at), 'hex'), chr(30)),
+  coalesce(encode(timestamptz_send(p_expires_at), 'hex'), chr(30)), coalesce(encode(timestamptz_send(p_first_leased_at), 'hex'), chr(30)),
+  coalesce(encode(timestamptz_send(p_leased_at), 'hex'), chr(30)), coalesce(encode(timestamptz_send(p_ended_at), 'hex'), chr(30)), p_ended_xid,
+  coalesce('=' || p_worker, chr(30)), coalesce(p_payload, chr(30)), coalesce(encode(p_content, 'hex'), chr(30)),
+  coalesce('=' || p_payload_hash, chr(30)), coalesce('=' || p_ordering_key, chr(30)), coalesce('=' || p_idempotency_key, chr(30)),
+  coalesce(p_correlation_id, chr(30)), coalesce(p_headers, chr(30)), coalesce(p_metadata, chr(30)),
+  coalesce('=' || p_last_error, chr(30)), coalesce(encode(p_state, 'hex'), chr(30)),
+  coalesce(p_redrive_of::text, chr(30)), coalesce(p_replay_of::text, chr(30)), coalesce(p_response, chr(30))), 'UTF8')), 1, 16))::bit(64)::bigint
+$$;
+
 create or replace function menzil._archive_hash(a menzil.archived) returns bigint
 language sql stable parallel safe as $$
-  select menzil._hash64(concat_ws(chr(31),
-  a.id, '=' || a.status, '=' || a.channel, a.endpoint_id, a.priority, a.num_attempts, a.retry_count,
-  menzil._canon(a.created_at), menzil._canon(a.scheduled_at), menzil._canon(a.expires_at),
-  menzil._canon(a.first_leased_at), menzil._canon(a.leased_at), menzil._canon(a.ended_at), a.ended_xid,
-  coalesce('=' || a.worker, chr(30)), coalesce(a.payload::text, chr(30)), coalesce(encode(a.content, 'hex'), chr(30)),
-  coalesce('=' || a.payload_hash, chr(30)), coalesce('=' || a.ordering_key, chr(30)), coalesce('=' || a.idempotency_key, chr(30)),
-  coalesce(a.correlation_id::text, chr(30)), coalesce(a.headers::text, chr(30)), coalesce(a.metadata::text, chr(30)),
-  coalesce('=' || a.last_error, chr(30)), coalesce(encode(a.state, 'hex'), chr(30)),
-  coalesce(a.redrive_of::text, chr(30)), coalesce(a.replay_of::text, chr(30)), coalesce(a.response::text, chr(30))))
+  select menzil.message_hash(a.id, a.status, a.channel, a.endpoint_id, a.priority, a.num_attempts, a.retry_count, a.created_at,
+    a.scheduled_at, a.expires_at, a.first_leased_at, a.leased_at, a.ended_at, a.ended_xid::text, a.worker, a.payload::text, a.content,
+    a.payload_hash, a.ordering_key, a.idempotency_key, a.correlation_id::text, a.headers::text, a.metadata::text, a.last_error, a.state,
+    a.redrive_of, a.replay_of, a.response::text)
+$$;
+
+-- The hash of a try, with its duration as the lake keeps it: whole microseconds of the double take part, within what a bigint holds.
+create or replace function menzil.try_hash(
+  p_id bigint, p_attempt bigint, p_outcome text, p_leased_at timestamptz, p_ended_at timestamptz, p_worker text, p_error text,
+  p_status_code integer, p_duration_ms double precision
+) returns bigint
+language sql stable parallel safe as $$
+  select ('x' || substr(md5(convert_to(concat_ws(chr(31),
+  p_id, p_attempt, '=' || p_outcome, coalesce(encode(timestamptz_send(p_leased_at), 'hex'), chr(30)),
+  coalesce(encode(timestamptz_send(p_ended_at), 'hex'), chr(30)), coalesce('=' || p_worker, chr(30)), coalesce('=' || p_error, chr(30)), coalesce(p_status_code::text, chr(30)),
+  coalesce(floor(greatest(least(p_duration_ms, 9e14), -9e14) * 1000)::bigint::text, chr(30))), 'UTF8')), 1, 16))::bit(64)::bigint
 $$;
 
 create or replace function menzil._attempt_hash(
@@ -23,13 +52,9 @@ create or replace function menzil._attempt_hash(
   p_status_code integer, p_duration_ms numeric
 ) returns bigint
 language sql stable parallel safe as $$
-  select menzil._hash64(concat_ws(chr(31),
-  p_id, p_attempt, '=' || p_outcome, menzil._canon(p_leased_at), menzil._canon(p_ended_at), coalesce('=' || p_worker, chr(30)),
-  coalesce('=' || p_error, chr(30)), coalesce(p_status_code::text, chr(30)),
-  -- The lake keeps durations as doubles: whole microseconds of the double, within what a bigint holds. What is too small
-  -- for a double is nothing there and an error here.
-  coalesce(floor(case when abs(p_duration_ms) < 2.4704e-324 then 0 else greatest(least(p_duration_ms, 9e14), -9e14) end::float8 * 1000)::bigint::text,
-           chr(30))))
+  select menzil.try_hash(p_id, p_attempt, p_outcome, p_leased_at, p_ended_at, p_worker, p_error, p_status_code,
+    -- What is too small for a double is nothing in the lake and an error here; so is what is too large.
+    case when abs(p_duration_ms) < 2.4704e-324 then 0 else greatest(least(p_duration_ms, 9e14), -9e14) end::double precision)
 $$;
 
 -- The messages of a part of the archive, and the tries that succeeded. A function of its own that returns its query, since

@@ -1,5 +1,5 @@
 -- Sends what these tokens staged, in one transaction: all of it or nothing, and once. Tokens are those of the tries that
--- succeeded, with the rows each of them reports; whatever else lies in the staging table is dropped with it. Ids follow
+-- succeeded, with the rows each of them reports; other rows of the staging table are dropped with it. Ids follow
 -- the order of the tokens, then of the rows. A send that is done answers what it had.
 create or replace function menzil.bulk_commit(
   p_send_id text, p_tokens text[], p_counts bigint[], out row_count bigint, out created_count bigint

@@ -1,5 +1,5 @@
 -- Opens a send of many rows: gives it a staging table that the caller may fill, and nothing more. Called again, by a driver
--- that died or by a second one, it gives the same table: what nobody names at the commit is not sent. A send that is done
+-- that died or by a second one, it gives the same table: rows that the commit does not name are not sent. A send that is done
 -- stays done, and there is nothing to fill.
 create or replace function menzil.bulk_open(p_send_id text, p_what text default null, out state text, out staging text)
 language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp as $$

@@ -15,7 +15,7 @@ begin
   if to_regclass(format('menzil.%I', p_staging)) is null then
     perform menzil._refuse_staged(v_bulk.rows, 0);
   end if;
-  -- Nobody has counted a table this young: without it the planner joins as if it were small.
+  -- A new table has no statistics: without this the planner joins as if it were small.
   execute format('analyze menzil.%I (token, endpoint)', p_staging);
   select s.* into v_limits from menzil.setting_value s;
   execute format($sql$
@@ -27,7 +27,8 @@ begin
                or s.expires_at <= s.scheduled_at) as bad,
              bool_or(s.scheduled_at is not null or s.expires_at is not null or s.ordering_key is not null) as special,
              min(coalesce(s.priority, 0)) as least, max(coalesce(s.priority, 0)) as most,
-             bool_or(s.idempotency_key is not null) as keyed, bool_or(s.headers is not null or s.metadata is not null) as described
+             bool_or(s.idempotency_key is not null) as keyed, bool_or(s.headers is not null or s.metadata is not null) as described,
+             bool_or(s.replay_of is not null) as replays
         from menzil.%I s where s.token = any ($1) group by s.token, s.endpoint
     ), t as (
       select g.token, sum(g.rows) as rows, min(g.low) as low, max(g.high) as high from g group by g.token
@@ -41,7 +42,7 @@ begin
            (select array_agg(c.name order by c.id) from e join menzil.channel c on c.name = e.endpoint and c.dropped_at is null) as names,
            (select array_agg(c.id order by c.id) from e join menzil.channel c on c.name = e.endpoint and c.dropped_at is null) as channels,
            (select array_agg(e.rows order by c.id) from e join menzil.channel c on c.name = e.endpoint and c.dropped_at is null) as coming,
-           bool_or(g.bad) as bad, bool_or(g.special) as special, bool_or(g.keyed) as keyed, bool_or(g.described) as described,
+           bool_or(g.bad) as bad, bool_or(g.special) as special, bool_or(g.keyed) as keyed, bool_or(g.described) as described, bool_or(g.replays) as replays,
            min(g.least) as least, max(g.most) as most
       from g$sql$, p_staging)
     into v_found using p_tokens, v_limits.max_payload_size, p_counts;
@@ -51,6 +52,7 @@ begin
   v_bulk.special := coalesce(v_found.special, false);
   v_bulk.keyed := coalesce(v_found.keyed, false);
   v_bulk.described := coalesce(v_found.described, false);
+  v_bulk.replays := coalesce(v_found.replays, false);
   v_bulk.names := v_found.names;
   v_bulk.channels := v_found.channels;
   -- Of those with a max_size, how many rows come to each.

@@ -49,5 +49,11 @@ begin
   if v_inserted <> v_bulk.rows - v_bulk.repeats then
     raise exception 'bulk_commit: % of % rows were inserted', v_inserted, v_bulk.rows - v_bulk.repeats;
   end if;
+  if v_bulk.replays then   -- the time of creation leaves out others' messages among these ids
+    insert into menzil.lineage (message_id, parent_id)
+      select m.id, m.replay_of from menzil.message m
+       where m.id >= v_bulk.starts[1] + v_bulk.shifts[1] and m.id <= v_bulk.rows + v_bulk.shifts[cardinality(v_bulk.shifts)]
+         and m.created_at = v_bulk.now and m.replay_of is not null;
+  end if;
   return v_bulk;
 end $$;

@@ -1,7 +1,7 @@
 -- Sends an event to everybody who has subscribed to it, inside the caller's own transaction. Returns the number of
 -- messages that stand for it: new ones, and those its idempotency key holds already.
 -- The whole fan-out is one send_many, which counts it against every limit before its first insert. Subscriptions are
--- only read, none is locked: a publish never waits for whoever changes them.
+-- only read, none is locked: a publish never waits for a transaction that changes them.
 create or replace function menzil.publish(
   p_event_type text,
   p_payload jsonb,
@@ -32,7 +32,7 @@ begin
   elsif octet_length(p_payload::text) > v_most then
     perform menzil._refuse_size(octet_length(p_payload::text), v_most);
   end if;
-  -- Here and not only in send_many: what is wrong is refused also while nobody has subscribed.
+  -- Here and not only in send_many: a wrong payload is refused also while there is no subscription.
   if coalesce(p_scheduled_at, p_expires_at) is not null or coalesce(p_ordering_key, p_idempotency_key) is not null
      or coalesce(p_headers, p_metadata) is not null then
     perform menzil._check_options(p_scheduled_at, p_expires_at, p_ordering_key, p_idempotency_key, p_headers, p_metadata, v_most);

@@ -10,7 +10,7 @@ begin
   if p_pattern !~ E'\\(\\?[=!]' then
     return false;
   elsif length(p_pattern) > 4096 then
-    return true;   -- not looked at: nobody writes it by hand
+    return true;   -- not looked at: people do not write it by hand
   end if;
   v_now := regexp_replace(p_pattern, E'\\\\.', 'x', 'g');
   v_now := regexp_replace(v_now, E'\\[\\^?\\]?[^]]*\\]', 'x', 'g');

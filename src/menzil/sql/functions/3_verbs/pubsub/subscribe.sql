@@ -45,7 +45,7 @@ begin
   return 1;
 end $$;
 
--- Ends all subscriptions of this endpoint or channel to this event type, whatever their filters. Returns how many.
+-- Ends all subscriptions of this endpoint or channel to this event type, with all filters. Returns how many.
 create or replace function menzil.unsubscribe(p_event_type text, p_endpoint_name text) returns integer
 language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp set enable_seqscan = off set jit = off as $$
 declare

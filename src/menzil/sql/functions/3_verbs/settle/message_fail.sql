@@ -31,10 +31,10 @@ begin
   end if;
   for v_taken in select * from menzil._take_leases(p_ids, p_num_attempts, p_batches) loop
     -- The one place where an error text is looked at. A refusal for good is the message's fault; a 429 with a time to come back is
-    -- no fault at all; with such a time 429 and 503 ask for a rest of the whole endpoint.
+    -- no fault at all, nor is a broker that says it is busy; with such a time 429 and 503 ask for a rest of the whole endpoint.
     v_failures := array(
       select row(g.id, left(g.error, 8192), r.permanent, g.error ~ E'^\\s*(\\[PERMANENT\\]\\s*)?\\[DISABLE\\]', g.wait,
-                 not r.permanent and (r.status is distinct from '429' or (g.wait > interval '0') is not true),
+                 not r.permanent and (r.status is distinct from '429' or (g.wait > interval '0') is not true) and g.response ->> 'class' is distinct from 'busy',
                  coalesce(g.rest, r.status in ('429', '503'), false), g.response)::menzil.failure
         from unnest(v_taken.ids) with ordinality u(id, n)
         cross join lateral (select d.* from unnest(p_ids, p_num_attempts, p_errors, p_retry_afters, p_permanents, p_rests, p_responses)

@@ -16,9 +16,14 @@ begin
   loop
     select l.* into v_lease from menzil.lease l where l.lo_id = v_ask.lo and l.attempt = v_ask.attempt for update;
     continue when not found;
-    v_got := array(select distinct a.id from unnest(v_ask.asked) a(id) where a.id in (select i.id from unnest(v_lease.ids) i(id)) order by 1);
-    continue when v_got = '{}';
-    v_rest := array(select i.id from unnest(v_lease.ids) with ordinality i(id, n) where i.id not in (select g.id from unnest(v_got) g(id)) order by i.n);
+    if v_ask.asked = v_lease.ids then   -- the whole lease, as a worker settles most: nothing has to be looked for in it
+      v_got := array(select a.id from unnest(v_ask.asked) a(id) order by 1);
+      v_rest := '{}';
+    else
+      v_got := array(select distinct a.id from unnest(v_ask.asked) a(id) where a.id in (select i.id from unnest(v_lease.ids) i(id)) order by 1);
+      continue when v_got = '{}';
+      v_rest := array(select i.id from unnest(v_lease.ids) with ordinality i(id, n) where i.id not in (select g.id from unnest(v_got) g(id)) order by i.n);
+    end if;
     if v_rest = '{}' then
       delete from menzil.lease l where l.lo_id = v_ask.lo and l.attempt = v_ask.attempt;
     else

@@ -28,7 +28,7 @@ begin
       stopping_at = null, stopped_at = null;
 end $$;
 
--- Says that a worker is alive and what it did so far. False: nobody knows it, it should say hello again.
+-- Says that a worker is alive and what it did so far. False: it is not registered, and should call worker_hello again.
 -- p_tally: how long tries took since the last tally, {"number": 7, "try_ms": {"channel": [12 counters]}}. A worker that does not know
 -- whether a call was committed repeats it with the same number: a number that is not higher than the last is not counted again.
 drop function if exists menzil.worker_heartbeat(text, integer, bigint, bigint, boolean);

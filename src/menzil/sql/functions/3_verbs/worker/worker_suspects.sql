@@ -1,4 +1,4 @@
--- Of these messages, those whose last lease nobody settled: each of them may be what killed its worker. A worker that
+-- Of these messages, those whose last lease was not settled: each of them may be what killed its worker. A worker that
 -- delivers them one at a time finds out which, and the others do not die with it.
 create or replace function menzil.worker_suspects(p_ids bigint[]) returns setof bigint
 language plpgsql stable security definer set search_path = pg_catalog, menzil, pg_temp set enable_seqscan = off set jit = off as $$

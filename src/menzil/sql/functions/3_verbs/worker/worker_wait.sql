@@ -1,5 +1,5 @@
 -- A worker is about to wait: the next send wakes those who LISTEN on menzil_wake. Only a hint, one for all workers: so a
--- busy queue sends no notification at all, and a send pays for one only when somebody waits.
+-- busy queue sends no notification at all, and a send pays for one only while a worker waits.
 -- Returns the seconds until something else is known to be due (a schedule, a retry, a rest that ends, a lease), or null.
 -- What is due already is for others: this worker has just looked.
 create or replace function menzil.worker_wait() returns double precision

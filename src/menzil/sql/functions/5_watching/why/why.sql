@@ -28,7 +28,7 @@ begin
     return query select w.* from menzil._why_in_flight(v_lease, p_now) w;
     return;
   end if;
-  if v_found.expires_at <= p_now then   -- no consumer gets it, whatever else holds it
+  if v_found.expires_at <= p_now then   -- no consumer gets it, so further reasons do not matter
     return query select 'expired', format('It expired at %s: no consumer gets it. The job expiry, or the dequeue that meets it, ends it.', menzil._time_text(v_found.expires_at)),
       v_found.expires_at, null::timestamptz, null::text, null::text;
     return;
