@@ -170,7 +170,7 @@ class Client(_Client):
         return self._pool
 
     def close(self) -> None:
-        """Close menzil's own connections, and leave the embedded PostgreSQL to whoever else uses it."""
+        """Close menzil's own connections, and leave the embedded PostgreSQL to other processes that use it."""
         self._closed = True
         if self._pool is not None:
             self._pool.close()
@@ -240,7 +240,7 @@ class AsyncClient(_Client):
         return self._pool
 
     async def close(self) -> None:
-        """Close menzil's own connections, and leave the embedded PostgreSQL to whoever else uses it."""
+        """Close menzil's own connections, and leave the embedded PostgreSQL to other processes that use it."""
         self._closed = True
         if self._pool is not None:
             await self._pool.close()

@@ -2,7 +2,7 @@
 
 ::
 
-    your process ── shares the lock `holders` ──▶ [home] ◀── takes it alone when nobody is left ── supervisor
+    your process ── shares the lock `holders` ──▶ [home] ◀── takes it alone when no user is left ── supervisor
          │                                                                                            │ parent of
          └───────────────────────────── TCP or socket, scram password ─────────────────────────▶ postmaster
 

@@ -1,7 +1,7 @@
 """Makes a database cluster and writes its settings; runs inside the supervisor.
 
 A cluster is made beside its place and moved there when it is whole: `data` is either complete or absent, whenever
-somebody pulls the plug. Standard library alone, like everything the supervisor imports.
+the power fails. Standard library alone, like everything the supervisor imports.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class StartError(Exception):
 
 def prepare(home: Home, plan: Plan) -> None:
     """Leave a whole cluster behind, made now or long ago, with the settings of today."""
-    for remains in home.path.glob("data.new-*"):  # somebody was killed while making a cluster
+    for remains in home.path.glob("data.new-*"):  # a process was killed while making a cluster
         _remove(remains)
     for remains in home.path.glob("password.*.new"):
         remains.unlink(missing_ok=True)

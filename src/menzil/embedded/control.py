@@ -48,7 +48,7 @@ def status(directory: Path) -> Status | None:
 def stop(directory: Path, *, force: bool = False, timeout: float = 75.0) -> list[User]:
     """Unpin the servers of this data directory and see them stop; returns who still keeps one running.
 
-    With `force` they stop whoever uses them.
+    With `force` they stop even while processes use them.
     """
     keeping: list[User] = []
     for home in homes(directory):
@@ -74,7 +74,7 @@ def _stop(home: Home, force: bool, deadline: float) -> list[User]:
 
 
 def _give_supervisor(home: Home) -> None:
-    """A server whose supervisor was killed gets a new one, which will then find nobody left and stop it."""
+    """A server whose supervisor was killed gets a new one, which then finds no user left and stops it."""
     lock = open_lock(home.supervisor)
     try:
         if try_exclusive(lock):

@@ -1,4 +1,4 @@
-"""The users of a server: a shared lock that keeps it running, and a name tag for whoever asks who they are."""
+"""The users of a server: a shared lock that keeps it running, and a file with the name of each."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@
     plan           how the supervisor runs the server, as JSON
     port           the last TCP port, taken again where possible so that connection strings stay true
     pinned         present: the server keeps running without users
-    stop           present: the supervisor stops the server whoever uses it
+    stop           present: the supervisor stops the server even while it is used
     failure        why the last start failed, as JSON
     menzil.conf    our settings; written at every start
     server.log     what PostgreSQL says; supervisor.log what its supervisor says
@@ -79,8 +79,8 @@ class Home:
     def ready(self) -> Server | None:
         """The server, if it accepts connections.
 
-        The socket decides, not the pid: a pid may belong to a zombie or, after a reboot, to somebody else, but only a
-        living postmaster answers on a socket in a directory that nobody else may write to.
+        The socket decides, not the pid: a pid may belong to a zombie or, after a reboot, to another process, but only a
+        living postmaster answers on a socket in a directory that no other account may write to.
         """
         recorded = self.recorded()
         if recorded is None or recorded[1] != "ready" or not answers(self.socket(recorded[0].port)):
@@ -133,7 +133,7 @@ def read(path: Path) -> str:
 
 
 def write(path: Path, text: str, mode: int = 0o600) -> None:
-    """Replace a small file in one step, so that nobody ever reads half of it and a power cut leaves old or new."""
+    """Replace a small file in one step, so that no reader gets half of it and a power cut leaves old or new."""
     with contextlib.suppress(OSError, ValueError):
         if read(path) == text:
             return

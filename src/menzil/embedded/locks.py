@@ -12,17 +12,17 @@ from pathlib import Path
 
 
 def open_lock(path: Path) -> int:
-    """Open a lock file, making it if need be; a symbolic link somebody left there is refused."""
+    """Open a lock file, making it if need be; a symbolic link in its place is refused."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def try_exclusive(descriptor: int) -> bool:
-    """Take the lock for ourselves alone; False when somebody else has it."""
+    """Take the lock for ourselves alone; False when another process has it."""
     return _try(descriptor, fcntl.LOCK_EX)
 
 
 def try_shared(descriptor: int) -> bool:
-    """Take the lock beside others who share it; False when somebody has it alone."""
+    """Take the lock beside others who share it; False when a process has it alone."""
     return _try(descriptor, fcntl.LOCK_SH)
 
 
@@ -32,7 +32,7 @@ def release(descriptor: int) -> None:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody holds this lock right now."""
+    """Whether a process holds this lock right now."""
     with contextlib.suppress(FileNotFoundError):
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:

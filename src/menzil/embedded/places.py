@@ -24,7 +24,7 @@ def data_dir(given: Path | str | None = None) -> Path:
         try:
             # One directory, one server, by whichever name it is reached.
             return Path(os.path.realpath(Path(chosen).expanduser()))
-        except RuntimeError as error:  # ~somebody
+        except RuntimeError as error:  # ~name of an account that does not exist
             raise EmbeddedError(f"There is no home directory for {chosen}.", hint=HINT) from error
     if os.geteuid() != 0:
         return _user_default()
@@ -78,7 +78,7 @@ def make_home(directory: Path, major: int) -> Home:
 
 
 def make_directories(place: Path, mode: int) -> None:
-    """Make a directory and what is missing above it, all with this mode, whatever the umask says."""
+    """Make a directory and what is missing above it, all with this mode, regardless of the umask."""
     for step in (*reversed(place.parents), place):
         if not step.exists():
             with contextlib.suppress(FileExistsError):  # another process makes it at the same time
@@ -88,7 +88,7 @@ def make_directories(place: Path, mode: int) -> None:
 
 
 def check_ours(path: Path) -> None:
-    """Refuse a home that somebody else owns or may write to."""
+    """Refuse a home that another account owns or may write to."""
     there = path.lstat()
     if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.geteuid():
         raise EmbeddedError(f"{path} belongs to another user.", hint=f"run as its owner, or {HINT}")
@@ -127,7 +127,7 @@ def _user_default() -> Path:
 
 
 def _fits(place: Path, account: Account) -> bool:
-    """Whether root can make or use this directory for the account, and nobody else can move it about."""
+    """Whether root can make or use this directory for the account, and no other account can move it."""
     there = [step for step in (place, *place.parents) if step.exists()]
     if not os.access(there[0], os.W_OK) or first_closed(account, place):
         return False

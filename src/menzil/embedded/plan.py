@@ -1,6 +1,6 @@
 """How a supervisor runs its server: which binaries, as whom, with which environment.
 
-Made by the first user, kept in the home as JSON, so that whoever replaces a supervisor runs the server the same way.
+Made by the first user, kept in the home as JSON, so that a new supervisor runs the server the same way.
 Standard library alone, like everything the supervisor imports.
 """
 

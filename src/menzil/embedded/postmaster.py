@@ -1,6 +1,6 @@
 """One running PostgreSQL: started here as our child, or adopted from a supervisor that was killed.
 
-Being its parent matters: a dead postmaster that nobody reaps keeps its pid, and its pid blocks the next one.
+Being its parent matters: a dead postmaster whose parent does not reap it keeps its pid, which blocks the next one.
 Standard library alone, like everything the supervisor imports.
 """
 
@@ -23,7 +23,7 @@ PATIENCE = {signal.SIGINT: 60.0, signal.SIGQUIT: 10.0, signal.SIGKILL: 10.0}  # 
 
 
 class Postmaster:
-    """The process, whoever started it."""
+    """The process, started here or before."""
 
     def __init__(self, plan: Plan, pid: int, child: subprocess.Popen[bytes] | None = None) -> None:
         self.plan = plan
@@ -50,7 +50,7 @@ class Postmaster:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
         else:
-            # The pid comes from a file of the server's account: with that account's rights it can hit nobody else.
+            # The pid comes from a file of the server's account: its rights reach its own processes alone.
             word = number.name.removeprefix("SIG")
             command = [self.plan.tool("pg_ctl"), "kill", word, str(self.pid)]
             subprocess.run(
@@ -67,7 +67,7 @@ def adopt(home: Home, plan: Plan) -> Postmaster | None:
     if process_lives(pid):
         try:
             ours = _works_in(pid, home.data)
-        except OSError:  # no /proc: then a postmaster is whoever answers on its socket
+        except OSError:  # no /proc: then the process that answers on the socket is the postmaster
             ours = answers(home.socket(port))
         return Postmaster(plan, pid) if ours else None
     if answers(home.socket(port)):

@@ -64,7 +64,7 @@ def _copy(binaries: Binaries, place: Path) -> Path:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one copies, the others wait and find it done
         if not target.exists():
-            for remains in place.glob("new-*"):  # somebody was killed while copying
+            for remains in place.glob("new-*"):  # a process was killed while copying
                 shutil.rmtree(remains, ignore_errors=True)
             new = Path(tempfile.mkdtemp(prefix="new-", dir=place))
             for part in parts:
@@ -111,7 +111,7 @@ def _fingerprint(root: Path, parts: list[Path]) -> str:
 
 
 def _open_up(new: Path) -> None:
-    """Ours to write, everybody's to read; whoever owned the originals owns nothing here."""
+    """Ours to write, readable for all; the owner of the originals has no rights here."""
     for path in (new, *new.rglob("*")):
         there = path.lstat()
         os.chown(path, os.geteuid(), os.getegid(), follow_symlinks=False)
@@ -121,10 +121,10 @@ def _open_up(new: Path) -> None:
 
 
 def _check_safe(place: Path) -> None:
-    """Trust a directory only if nobody but us can have put anything there."""
+    """Trust a directory only if no other account can have put a file there."""
     there = place.lstat()
     if stat.S_ISDIR(there.st_mode) and there.st_uid == os.geteuid() and not there.st_mode & 0o022:
         return
     raise EmbeddedError(
-        f"{place} belongs to somebody else, or others may write to it.", hint="remove it; it is made again when needed"
+        f"{place} belongs to another account, or others may write to it.", hint="remove it; it is made again"
     )

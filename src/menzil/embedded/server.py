@@ -40,7 +40,7 @@ class Embedded:
         self._version = ""
 
     def start(self, *, timeout: float = 120.0) -> Self:
-        """Have the server running when this returns; starts it only if nobody else has. Twice is once."""
+        """Have the server running when this returns; starts it only if it is not running. May be called twice."""
         if self._hold is not None:
             return self
         deadline = time.monotonic() + timeout
@@ -64,7 +64,7 @@ class Embedded:
         return self
 
     def close(self, *, wait: float = 0.0) -> None:
-        """Let go of the server, which stops when nobody else holds it; wait so many seconds to see that happen."""
+        """Let go of the server, which stops when no other process holds it; wait so many seconds to see that happen."""
         if self._hold is None or self._home is None:
             return
         self._hold.release()
@@ -104,7 +104,7 @@ class Embedded:
 
     @property
     def port(self) -> int:
-        """The TCP port; a restart takes the same one unless somebody else has it by then."""
+        """The TCP port; a restart takes the same one unless another program has taken it."""
         return self._now().port
 
     @property
@@ -155,7 +155,7 @@ class Embedded:
     def _check_durable(self, home: Home) -> None:
         if self.durable and not home.is_durable():
             raise EmbeddedError(
-                f"The server in {self.data_dir} was started by somebody with durable=False.",
+                f"The server in {self.data_dir} was started with durable=False.",
                 hint="stop that one first (`menzil pg stop`), or choose another data directory",
             )
 

@@ -1,8 +1,8 @@
-"""The supervisor: parent of one PostgreSQL, alive as long as somebody uses it. Runs as a process of its own.
+"""The supervisor: parent of one PostgreSQL, alive as long as a process uses it. Runs as a process of its own.
 
 It makes the cluster when there is none, starts the server, starts it again when it dies, and stops it when the last
 user is gone. It hears of users through the lock file `holders` alone: every user shares that lock, the kernel lets go
-of it when the user ends, however it ends, and whoever gets it exclusively knows that nobody is left.
+of it when the user ends, however it ends, so a process that gets it exclusively knows that no user is left.
 
 Standard library alone: it is started without site-packages, and a warm start waits for its imports.
 """
@@ -77,7 +77,7 @@ class Supervisor:
             return True
         if not try_exclusive(self.holders):
             return False
-        # Nobody uses the server. Keeping the lock makes newcomers wait until it is down; they then start it afresh.
+        # No process uses the server. Keeping the lock makes newcomers wait until it is down; they then start it afresh.
         if self.home.pinned.exists():
             release(self.holders)
             return False
@@ -105,7 +105,7 @@ class Supervisor:
         self.told_to_stop = self.told_to_stop or number == signal.SIGTERM
 
     def _sleep(self, seconds: float) -> None:
-        """Wait, but no longer than until a child ends or somebody sends a signal."""
+        """Wait, but no longer than until a child ends or a signal arrives."""
         if select.select([self.wakeup], [], [], seconds)[0]:
             with contextlib.suppress(BlockingIOError):
                 os.read(self.wakeup, 4096)
@@ -119,12 +119,12 @@ def _listen_for_signals(handler: signal._HANDLER) -> int:
     signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, handler)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])  # whatever the thread that started us had blocked
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])  # undo what the starting thread had blocked
     return readable
 
 
 def main(path: str, lock: int) -> None:
-    """Supervise the server of this home; `lock` is its supervisor lock, taken by whoever started us and inherited."""
+    """Supervise the server of this home; `lock` is its supervisor lock, inherited from the process that started us."""
     os.set_inheritable(lock, False)
     os.umask(0o077)
     home = Home(Path(path))

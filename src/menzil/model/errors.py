@@ -29,6 +29,7 @@ database). A SQL function and the Python method in front of it refuse the same v
     │   ├── SchemaTooOldError         the database needs `menzil migrate`
     │   └── SchemaTooNewError         this client needs an upgrade
     ├── PermissionDeniedError         42501  the role may not do this
+    ├── BridgeMovedError              MZ004  another process took the records of this batch
     ├── SecretError                   an encrypted secret that the keys of this process do not open
     └── ConnectionFailedError         the server cannot be reached, or the connection broke
 """
@@ -70,7 +71,7 @@ def _rebuild(kind: type[MenzilError], message: str, sqlstate: str | None, hint: 
 
 
 class UsageError(MenzilError):
-    """The call itself makes no sense, whatever the database holds."""
+    """The call itself is wrong; what the database holds does not matter."""
 
 
 class RefusedError(MenzilError):
@@ -139,11 +140,11 @@ class CopyError(RefusedError):
 
 
 class LeaseError(MenzilError):
-    """This worker no longer owns the message; whatever it did may be done again."""
+    """This worker no longer owns the message; its work may be done again."""
 
 
 class StaleLeaseError(LeaseError):
-    """The lease ran out and the message went on without it: it waits again or somebody else has it."""
+    """The lease ran out and the message went on without it: it waits again, or another worker has it."""
 
     default_sqlstate = "MZ001"
 
@@ -184,6 +185,12 @@ class PermissionDeniedError(MenzilError):
     default_hint = "let an administrator grant it menzil_application to send, or menzil_admin to do everything"
 
 
+class BridgeMovedError(MenzilError):
+    """The position of a bridge is not where this process read: another process took these records."""
+
+    default_sqlstate = "MZ004"
+
+
 class SecretError(MenzilError):
     """A secret of an endpoint is encrypted, and the keys of this process do not open it."""
 
@@ -208,6 +215,7 @@ BY_SQLSTATE: dict[str, type[MenzilError]] = {
         QueueFullError,
         EndpointInUseError,
         CopyError,
+        BridgeMovedError,
         StaleLeaseError,
         NotInFlightError,
         PermissionDeniedError,
@@ -288,7 +296,7 @@ def translate_said(said: Said) -> MenzilError | None:
             return ConnectionFailedError(sentence, hint=hint)
         return InvalidValueError(sentence, hint=hint) if said.kind == "data" else None
     if state in _UNDEFINED:
-        # The server's hint, if any, is about type casts: of no help to somebody who forgot to migrate.
+        # The server's hint, if any, is about type casts: which does not help where a migration is missing.
         ours = "menzil." in sentence or '"menzil"' in sentence
         return SchemaMissingError(sentence, sqlstate=state) if ours else None
     if state == "25001":  # a dequeue inside a transaction that cannot see what was committed meanwhile

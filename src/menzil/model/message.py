@@ -22,7 +22,7 @@ class Message:
     """One message as message_dequeue handed it out. Read only; `id` and `attempt` together are its lease.
 
     It keeps the row as it came over the wire and decodes payload, times and the like when they are first looked at:
-    a handler reads two or three of them, and one that cannot be decoded spoils nobody else's.
+    a handler reads two or three of them, and one that cannot be decoded does not affect the others.
     """
 
     __slots__ = ("_loads", "_row", "_seen", "database")
@@ -115,9 +115,13 @@ class Message:
 
         Its time is part of it, because ids begin again in a new database, and receivers remember the old one's.
         """
+        return f"msg_{self._row[0]}_{self.created_us:x}"
+
+    @property
+    def created_us(self) -> int:
+        """When it was sent, in microseconds since 2000: `created_at` without a datetime."""
         raw = self._row[12]
-        microseconds = int.from_bytes(raw, "big", signed=True) if raw else write_time(self.created_at)
-        return f"msg_{self._row[0]}_{microseconds:x}"
+        return int.from_bytes(raw, "big", signed=True) if raw else write_time(self.created_at)
 
     @property
     def body(self) -> Any:
@@ -142,15 +146,24 @@ class Message:
 
     @property
     def headers(self) -> dict[str, str] | None:
-        return self._decode(6, self._row[6], self._json)
+        raw = self._row[6]
+        return self._seen.get(6) if raw is None else self._decode(6, raw, self._json)
 
     @property
     def correlation_id(self) -> UUID | None:
-        return self._decode(7, self._row[7], read_uuid)
+        raw = self._row[7]
+        return self._seen.get(7) if raw is None else self._decode(7, raw, read_uuid)
 
     @property
     def metadata(self) -> dict[str, Any] | None:
-        return self._decode(8, self._row[8], self._json)
+        raw = self._row[8]
+        return self._seen.get(8) if raw is None else self._decode(8, raw, self._json)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it came from the database without headers, correlation id and metadata, as most do."""
+        row = self._row
+        return row[6] is None and row[7] is None and row[8] is None and not self._seen
 
     @property
     def ordering_key(self) -> str | None:

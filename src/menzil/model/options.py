@@ -55,7 +55,7 @@ class Send:
 
 
 class Leased(Protocol):
-    """Whatever carries the fencing token: a Message, or a Lease kept somewhere."""
+    """An object that carries the fencing token: a Message, or a Lease kept elsewhere."""
 
     @property
     def id(self) -> int: ...

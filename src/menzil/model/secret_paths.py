@@ -1,4 +1,4 @@
-"""Where the secrets of an endpoint's config are: the same rules as in SQL, for whoever must know before SQL does.
+"""Where the secrets of an endpoint's config are: the same rules as in SQL, for code that must know before SQL does.
 
 A test compares them with functions/3_verbs/endpoint/config_rules.sql and menzil._is_secret_header.
 """
@@ -44,8 +44,16 @@ NATS = (
     Rule(("auth", "nkey_seed"), "secret", 58, 58),
     Rule(("auth", "credentials"), "credentials", None, 65536),
 )
+KAFKA = (*REDIS, Rule(("auth", "client_secret"), "secret", 1, 8192))
 #: By protocol. No path is a secret in one protocol and none in another, so an alter need not know the protocol.
-RULES: Mapping[str, tuple[Rule, ...]] = {"http": HTTP, "nats": NATS, "redis": REDIS}
+RULES: Mapping[str, tuple[Rule, ...]] = {
+    "amqp": REDIS,
+    "http": HTTP,
+    "kafka": KAFKA,
+    "mqtt": REDIS,
+    "nats": NATS,
+    "redis": REDIS,
+}
 
 _HEADER = re.compile(
     "-auth|authorization|authentication|cookie|credential|key|password|secret|signature|token", re.IGNORECASE | re.ASCII

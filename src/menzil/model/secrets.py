@@ -63,13 +63,13 @@ class SecretKeys:
             opened: bytes = _cipher(self._keys[number]).decrypt(raw[:_NONCE], raw[_NONCE:], _bound_to(endpoint, path))
         except UsageError:
             raise
-        except Exception:  # of the library; whatever it says may not go into a log
+        except Exception:  # of the library; its text may hold a secret, so it is not logged
             raise SecretError(f"{what} does not decrypt: it was changed, or belongs to another place.") from None
         return opened.decode("utf-8")
 
 
 def secret_keys(given: str | None) -> SecretKeys:
-    """Return the keys that were given, or else those of the environment; an empty text is none."""
+    """Return the keys that were given, or else those of the environment; an empty text is not a key."""
     return SecretKeys(os.environ.get(VARIABLE, "") if given is None else given)
 
 

@@ -30,7 +30,7 @@ def duration(given: str) -> float | None:
 
 
 def when(given: str) -> datetime | timedelta:
-    """Read a point in time. One without a time zone is in UTC, whatever zone this machine is in."""
+    """Read a point in time. One without a time zone is in UTC, not in the zone of this machine."""
     asked = " ".join(given.split())
     if asked.lower() == "now":
         return timedelta()

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol
@@ -31,8 +32,9 @@ KEYS = ("dsn",)
 # connect, so they alone are no reason to leave the embedded server.
 LIBPQ_VARIABLES = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE")
 
-#: Why the embedded server is used, as a part of a sentence.
-NOBODY = "no argument, MENZIL_DSN, menzil.toml or PG* variable names a database"
+
+#: What an error calls the second answer.
+_variable_told = f"the variable {VARIABLE}"
 
 
 class Url(Protocol):
@@ -57,13 +59,37 @@ def choose(
     if dsn is not None:
         return given(dsn, argument)
     if environ.get(VARIABLE, "").strip():
-        return Dsn(environ[VARIABLE], f"the variable {VARIABLE}")
+        return Dsn(environ[VARIABLE], _variable_told)
     _refuse_misspelled(environ)
     found = _from_file(here() if directory is None else directory)
     if found is not None:
         return found
     named = [name for name in LIBPQ_VARIABLES if environ.get(name)]
     return Dsn("", f"the variable{'s' if len(named) > 1 else ''} {', '.join(named)}") if named else None
+
+
+@contextmanager
+def variable_set(dsn: str, told: str) -> Iterator[None]:
+    """Set the variable for the commands of a framework; errors then name where the framework has it from."""
+    global _variable_told
+    before, told_before = os.environ.get(VARIABLE), _variable_told
+    os.environ[VARIABLE], _variable_told = dsn, told
+    try:
+        yield
+    finally:
+        _variable_told = told_before
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+
+
+def why_embedded(environ: Mapping[str, str] | None = None) -> str:
+    """Why the embedded server is used, as a part of a sentence. An empty variable was meant to name a database."""
+    environ = os.environ if environ is None else environ
+    if VARIABLE in environ:
+        return f"{VARIABLE} is set and empty, and no argument, {FILE} or PG* variable names a database"
+    return f"no argument, {VARIABLE}, {FILE} or PG* variable names a database"
 
 
 def _refuse_misspelled(environ: Mapping[str, str]) -> None:

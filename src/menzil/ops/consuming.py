@@ -136,7 +136,7 @@ def _demand(answer: LeaseOutcome, lease: Leased) -> None:
 
 
 def complete_many(leases: Iterable[Leased], responses: Sequence[Response | None] = ()) -> Op[list[LeaseOutcome]]:
-    """menzil.message_complete, on arrays; `responses` are none, or one for each."""
+    """menzil.message_complete, on arrays; `responses` is empty, or has one for each."""
     leases = list(leases)
     given = values.sparse_array([None if one is None else _json(one) for one in responses])
     return Op(_COMPLETE_MANY, (*_tokens(leases), given, _batches(leases)), _outcomes(leases))
@@ -217,7 +217,7 @@ def _json(response: Response) -> str:
 
 
 def _reason(error: str, *, permanent: bool, disable: bool) -> str:
-    # An error text comes from anywhere, and a message must be able to fail whatever it says: what PostgreSQL cannot
+    # An error text comes from anywhere, and a message must be able to fail with any of them: what PostgreSQL cannot
     # store is spelled out, and a text that begins like a class does not become one.
     text = str(error).replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
     if disable:

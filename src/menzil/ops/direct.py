@@ -1,6 +1,6 @@
 """The short way to the server: an Op through libpq itself, on a connection of our own.
 
-A cursor is made for whatever people may ask; for a statement as small as a send it costs several times what the rest of
+A cursor is made for all kinds of queries; for a statement as small as a send it costs several times what the rest of
 the client does. What an Op is, a text with casts and a few values, needs none of that.
 """
 

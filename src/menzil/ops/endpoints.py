@@ -78,5 +78,5 @@ def get_endpoint_health(name: str | None = None) -> Op[list[Record]]:
 
 
 def _config(config: Mapping[str, Any]) -> str:
-    # Configs are read by people and by SQL, so they are always plain JSON, whatever dumps the payloads use.
+    # Configs are read by people and by SQL, so they are always plain JSON, also where payloads have another `dumps`.
     return values.payload("config", config, json_dumps)

@@ -14,6 +14,11 @@ select row_count, min_id, max_id, min_created_at, max_created_at, hash_sum::text
        attempt_sum::text, attempt_xor, failed_attempt_count
 from menzil.archive_fingerprint(%s::timestamptz, %s::text, %s::text, %s::timestamptz, %s::timestamptz)"""
 
+_CENSUS = """
+select row_count, id_sum::text, min_id, max_id, min_created_at, max_created_at, failed_attempt_count,
+       failed_attempt_id_sum::text
+from menzil.archive_census(%s::timestamptz, %s::text, %s::text, %s::timestamptz, %s::timestamptz)"""
+
 _EVENTS = """
 select row_count, min_id, max_id, min_created_at, max_created_at, hash_sum::text, hash_xor
 from menzil.event_log_fingerprint(%s::text, %s::text, %s::timestamptz, %s::timestamptz)"""
@@ -53,6 +58,20 @@ class ArchiveFingerprint:
 
 
 @dataclass(frozen=True, slots=True)
+class ArchiveCensus:
+    """menzil.archive_census: how many messages, and how many of their tries did not succeed."""
+
+    row_count: int
+    id_sum: int
+    min_id: int | None
+    max_id: int | None
+    min_created_at: datetime | None
+    max_created_at: datetime | None
+    failed_attempt_count: int
+    failed_attempt_id_sum: int
+
+
+@dataclass(frozen=True, slots=True)
 class EventFingerprint:
     """menzil.event_log_fingerprint."""
 
@@ -80,6 +99,18 @@ def archive_fingerprint(
     """menzil.archive_fingerprint."""
     params = (month.isoformat(), *_bounds(start, until, created_from, created_until))
     return Op(_FINGERPRINT, params, _read_fingerprint)
+
+
+def archive_census(
+    month: datetime,
+    start: str | None,
+    until: str | None,
+    created_from: str | None = None,
+    created_until: str | None = None,
+) -> Op[ArchiveCensus]:
+    """menzil.archive_census."""
+    params = (month.isoformat(), *_bounds(start, until, created_from, created_until))
+    return Op(_CENSUS, params, _read_census)
 
 
 def event_log_fingerprint(
@@ -191,6 +222,12 @@ def _read_fingerprint(rows: Rows) -> ArchiveFingerprint:
     return ArchiveFingerprint(
         count, low, high, times[0], times[1], int(total), xor, tries, int(try_sum), try_xor, failed
     )
+
+
+def _read_census(rows: Rows) -> ArchiveCensus:
+    count, ids, low, high, first_at, last_at, failed, failed_ids = rows[0]
+    times = [None if at is None else read_time(at) for at in (first_at, last_at)]
+    return ArchiveCensus(count, int(ids), low, high, times[0], times[1], failed, int(failed_ids))
 
 
 def _read_events(rows: Rows) -> EventFingerprint:

@@ -120,7 +120,7 @@ select d.id, d.original_message_id, d.endpoint_name, d.ordering_key, d.failed_at
 
 
 def blocked_keys(channel: str | None = None, limit: int = 100) -> Op[list[Record]]:
-    """menzil.dlq: the dead letters that hold their ordering key until somebody decides."""
+    """menzil.dlq: the dead letters that hold their ordering key until an operator decides."""
     name = values.optional_text("channel", channel)
     columns = "id original_message_id endpoint_name ordering_key failed_at:time last_error"
     return Op(_BLOCKED, (name, name, values.integer("limit", limit)), records(columns))

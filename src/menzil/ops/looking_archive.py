@@ -6,8 +6,8 @@ from menzil.ops import op, values
 from menzil.ops.op import Op
 from menzil.ops.records import Record, records
 
-# Bounds are read back in the session's own time zone, so that text and cast agree whatever it is. Tables that look like
-# a month but belong to nobody are listed too.
+# Bounds are read back in the session's own time zone, so that text and cast agree in every zone. Tables that look like
+# a month but are attached to no table are listed too.
 _PARTITIONS = """
 select c.relname::text, i.inhrelid is not null and not coalesce(i.inhdetachpending, false),
        (regexp_match(b.text, $$FROM \\('([^']+)'\\)$$))[1]::timestamptz,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from menzil.ops import values
 from menzil.ops.looking import CAP, SCAN
@@ -96,14 +96,10 @@ def letter_of(message_id: int) -> Op[Record | None]:
     return Op(_LETTER_OF, (values.integer("message id", message_id),), record(columns))
 
 
-_DEATHS = """
-select d.cause_hash, date_bin(make_interval(secs => %s::float8), d.failed_at, %s::timestamptz), count(*)
-  from (select cause_hash, failed_at from menzil.dlq order by id desc limit %s::integer) d
- where d.failed_at >= %s::timestamptz group by 1, 2"""
+_DEATHS = "select cause_hash, at, letters from menzil.dlq_deaths(%s::timestamptz, %s::interval, %s::integer)"
 
 
-def deaths(start: datetime, step: float, scan: int = 20_000) -> Op[list[Record]]:
-    """menzil.dlq: how many died of each cause in each step, among the newest letters."""
-    begin = values.time("start", start)
-    params = (values.seconds("step", step), begin, values.integer("scan", scan), begin)
+def deaths(start: datetime, step: timedelta, scan: int = 20_000) -> Op[list[Record]]:
+    """menzil.dlq_deaths: how many died of each cause in each step, among the newest letters."""
+    params = (values.time("start", start), values.interval("step", step), values.integer("scan", scan))
     return Op(_DEATHS, params, records("cause_hash at:time letters"))

@@ -16,7 +16,7 @@ BOUNDS_MS = (5, 25, 100, 500, 1000, 5000, 30_000, 120_000, 600_000, 3_600_000, 2
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """One step of one channel, or of all channels together: gauges are None where nobody measured."""
+    """One step of one channel, or of all channels together: gauges are None where nothing was measured."""
 
     at: datetime
     channel: str | None

@@ -22,7 +22,8 @@ select q.id, q.status, q.channel, q.priority, q.ordering_key, q.idempotency_key,
 # Both find their few rows by an index before anything is sorted.
 _BY_IDS = " from menzil._messages q where q.id = any (%s::bigint[]) and q.id < %s::bigint"
 _BY_CORRELATION = """
-  from (select * from menzil._messages where correlation_id = %s::uuid and id < %s::bigint limit %s::integer) q
+  from menzil.messages_with_correlation(%s::uuid, %s::bigint, %s::integer) c
+ cross join lateral (select * from menzil._messages m where m.id = c.id offset 0) q
  where true"""
 
 _MATCHES = """
@@ -55,7 +56,8 @@ class Wanted:
         until: datetime | None = None,
         error: str | None = None,
     ) -> None:
-        each = (
+        #: In the order of menzil.messages_in_window.
+        self.given = (
             values.optional_text("channel", channel),
             None if status is None else values.array(status),
             values.optional_text("ordering key", key),
@@ -65,23 +67,20 @@ class Wanted:
             values.time("until", until),
             values.optional_text("error", error),
         )
-        self.params = tuple(value for one in each for value in (one, one))
+        self.params = tuple(value for one in self.given for value in (one, one))
 
 
 # One look through the window: messages that match, and where they are fewer than asked for, how far it reached.
 _LOOKED = (
-    "with w as materialized (select * from menzil._messages where id < %s::bigint order by id desc limit %s::integer), "
-    "q as materialized ("
+    "with w as materialized (select w.* from menzil.messages_in_window("
+    "%s::bigint, %s::integer, %s::integer, %s::text, %s::text[], %s::text, %s::text, %s::uuid, %s::timestamptz, "
+    "%s::timestamptz, %s::text) w)"
     + _COLUMNS
-    + " from w q where true"
-    + _MATCHES
-    + """)
-select q.*, null::bigint from q
+    + """, null::bigint
+  from menzil._messages q where q.id = any (array(select w.id from w where w.passed is null))
 union all
-select e.id, null, null, null, null, null, null, null, null,
-       (select w.created_at from w where w.id = e.id), null, null, null, e.passed
-  from (select min(w.id) as id, count(*) as passed from w having (select count(*) from q) < %s::integer) e
- where e.passed > 0"""
+select w.id, null, null, null, null, null, null, null, null, w.created_at, null, null, null, w.passed
+  from w where w.passed is not null"""
 )
 _READ = records(_LISTED + " passed")
 
@@ -89,11 +88,11 @@ _READ = records(_LISTED + " passed")
 def in_window(
     wanted: Wanted, limit: int, before: int = LAST_ID, window: int = WINDOW
 ) -> Op[tuple[list[Record], Record | None]]:
-    """menzil._messages, newest first: those of a window that match.
+    """menzil.messages_in_window with what a list shows of each: messages of a window that match, newest first.
 
     Where fewer than `limit` match, a record besides: the oldest message of the window, and how many there are.
     """
-    params = (values.integer("id", before), values.integer("window", window), *wanted.params, str(limit), str(limit))
+    params = (values.integer("id", before), values.integer("window", window), str(limit), *wanted.given)
 
     def read(rows: Rows) -> tuple[list[Record], Record | None]:
         found = _READ(rows)
@@ -113,7 +112,7 @@ def of_ids(wanted: Wanted, ids: Sequence[int], limit: int, before: int = LAST_ID
 
 
 def of_correlation(wanted: Wanted, corr: UUID, limit: int, before: int = LAST_ID) -> Op[list[Record]]:
-    """menzil._messages: those of a correlation id that match; at most WINDOW of it are looked at."""
+    """menzil.messages_with_correlation: those that match; at most WINDOW of the correlation id are looked at."""
     chosen = (values.uuid("correlation id", corr), values.integer("id", before), str(WINDOW))
     return Op(_COLUMNS + _BY_CORRELATION + _MATCHES, (*chosen, *wanted.params, str(limit)), records(_LISTED))
 

@@ -13,7 +13,7 @@ from menzil.model.wire import json_loads, read_json, read_time
 from menzil.ops import consuming, op, values
 from menzil.ops.op import Op, Rows
 
-# A settle that a crash of the server loses is repeated by the lease, so nobody waits for the disk. In the statement
+# A settle that a crash of the server loses is repeated by the lease, so it does not wait for the disk. In the statement
 # itself, and so only in its transaction: that spares a round trip and leaves nothing in the session.
 _SETTLE = """
 select id, outcome
