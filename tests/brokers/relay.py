@@ -19,7 +19,7 @@ class Relay:
     """
 
     def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
-        self._target = port
+        self.target = port
         self._tls = tls  # for clients; Valkey's wheel has no TLS of its own
         self.swallow = self.mute = False
         self.cut_after: int | None = None
@@ -67,7 +67,7 @@ class Relay:
         self.connections += 1
         number = self.connections
         try:
-            there, back = await asyncio.open_connection("127.0.0.1", self._target)
+            there, back = await asyncio.open_connection("127.0.0.1", self.target)
         except OSError:
             writer.transport.abort()
             return

@@ -13,6 +13,7 @@ from typing import Any
 import nats
 import redis.asyncio as redis_library
 from nats.js import JetStreamContext
+from nats.js.api import ConsumerConfig
 
 from menzil.deliver.broker.protocol import Broker
 from menzil.deliver.nats import Nats
@@ -91,7 +92,8 @@ async def jetstream(port: int, stream: str, subject: str, **options: Any) -> Asy
 async def stored(context: JetStreamContext, stream: str) -> list[Any]:
     """All messages of a stream, as a consumer gets them from nats-py."""
     count = (await context.stream_info(stream)).state.messages
-    reader = await context.pull_subscribe("", stream=stream)
+    unbounded = ConsumerConfig(max_ack_pending=1_000_000)  # nothing is acknowledged here
+    reader = await context.pull_subscribe("", stream=stream, config=unbounded)
     found: list[Any] = []
     while len(found) < count:
         found += await reader.fetch(min(500, count - len(found)), timeout=20)

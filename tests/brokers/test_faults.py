@@ -149,7 +149,8 @@ async def live_through(story: Story, server: Server, relay: Relay, fault: Callab
 async def test_a_stream_of_valkey_has_what_was_acknowledged(
     fault: Callable[..., Awaitable[object]], dedup_seconds: int
 ) -> None:
-    with Valkey() as server:
+    # With everysec a write waits up to two seconds for an fsync under way, and the reply does not wait for the write.
+    with Valkey(appendfsync="always") as server:
         async with Relay(server.port) as relay, speaking(Redis) as broker:
             config = {"timeout_seconds": DEADLINE, "dedup_seconds": dedup_seconds}
             story = Story(broker, redis_endpoint(relay.port, "s", **config))

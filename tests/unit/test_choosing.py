@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from sqlalchemy.engine import make_url
 
 import menzil
 from menzil.model.errors import MenzilError, UsageError, unreachable
-from menzil.ops.choosing import choose
+from menzil.ops.choosing import choose, variable_set, why_embedded
 from menzil.ops.dsn import Dsn, explained, understood
 
 
@@ -40,6 +41,8 @@ def test_an_empty_variable_counts_as_not_set_and_an_empty_argument_as_the_defaul
     tmp_path: Path, empty: str
 ) -> None:
     assert choose(None, environ={"MENZIL_DSN": empty}, directory=tmp_path) is None
+    assert why_embedded({"MENZIL_DSN": empty}).startswith("MENZIL_DSN is set and empty, and no argument")
+    assert why_embedded({}).startswith("no argument, MENZIL_DSN, menzil.toml")
     chosen = choose(empty, environ={}, directory=tmp_path)
     assert chosen == ""
     assert chosen is not None
@@ -175,3 +178,19 @@ def test_what_libpq_refuses_comes_with_a_hint(dsn: str, hint: str) -> None:
     with pytest.raises(psycopg.Error) as failed:
         psycopg.connect(dsn)
     assert hint in (unreachable(failed.value).hint or "")
+
+
+@pytest.mark.parametrize("before", [None, "dbname=another"])
+def test_a_framework_that_sets_the_variable_is_named_in_its_place(
+    monkeypatch: pytest.MonkeyPatch, before: str | None
+) -> None:
+    monkeypatch.delenv("MENZIL_DSN", raising=False)
+    if before is not None:
+        monkeypatch.setenv("MENZIL_DSN", before)
+    with variable_set("dbname=shop", "DATABASES['default'] of Django"):
+        chosen = choose(None)
+        assert chosen is not None
+        assert (chosen, chosen.chosen_by) == ("dbname=shop", "DATABASES['default'] of Django")
+    assert os.environ.get("MENZIL_DSN") == before
+    if before is not None:
+        assert choose(None).chosen_by == "the variable MENZIL_DSN"

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import md5
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import LocalFileSystem
 
+from menzil.ops.lake import ArchiveCensus
 from menzil.spark.jobs.export_attempts import attempts
 from menzil.spark.jobs.export_files import tasks
+from menzil.spark.lake.errors import LakeDamagedError
 from menzil.spark.lake.schema import COLUMNS, arrow
+from menzil.spark.lake.write import proved
 from menzil.spark.parquet import hash as hashing
 from menzil.spark.parquet import sort
+from menzil.spark.parquet.proof import BESIDE, Proof, beside, in_footer
 from menzil.spark.parquet.sort import Divider
+from menzil.spark.parquet.write import Place
 
 SHAPE = pa.schema([("id", pa.int64()), ("created_at", pa.timestamp("us", "UTC")), ("channel", pa.string())])
 BEGIN = datetime(2025, 3, 1, tzinfo=UTC)
@@ -28,8 +36,13 @@ def table(ids: list[int]) -> pa.Table:
     return pa.table([ids, times, [f"channel {number % 3}" for number in ids]], schema=SHAPE)
 
 
+def place_at(path: Path) -> Place:
+    hashed = ([("id", "number"), ("created_at", "time"), ("channel", "text")], ())
+    return Place(LocalFileSystem(), str(path), SHAPE, ("id",), hashed)
+
+
 def divided(place: Path, blocks: list[list[int]]) -> list[Any]:
-    divider = Divider(LocalFileSystem(), str(place), SHAPE, ("id",))
+    divider = Divider(place_at(place))
     done = [each for ids in blocks for each in divider.take(table(ids), table(ids)["channel"])]
     return [*done, *divider.end()]
 
@@ -40,6 +53,85 @@ def test_mixed_rows_become_a_sorted_file_for_each_part(tmp_path: Path) -> None:
         "channel 0": [3, 6, 9], "channel 1": [1, 4, 7], "channel 2": [2, 5, 8],
     }  # fmt: skip
     assert all(file.ordered for file in found)
+
+
+def test_a_file_says_what_was_written_to_it_and_is_read_back(tmp_path: Path) -> None:
+    for file in divided(tmp_path, [[5, 1, 4, 2, 3, 6], [9, 8, 7]]):
+        with pq.ParquetFile(file.path) as stored:
+            assert in_footer(stored) == file.said == file.found
+        assert file.said is not None
+        assert (file.said["rows"], file.census[0]) == (3, 3)
+
+
+def test_hashes_beside_rows_are_summed_by_file_and_a_row_that_became_another_is_noticed(tmp_path: Path) -> None:
+    row = np.array([-(2**63), 2**63 - 1, 7])
+    success = np.ma.array([5, 0, -(2**62)], mask=[False, True, False])
+    tries = np.array([2**63 - 1, 2**63 - 1, -1])  # the second row has two that failed, the third one
+    sums = beside(row, success, tries, np.array([0, 0, 2]), np.array([0, 2, 1]))
+    rows = table([3, 6, 9])
+    for name, column in sums.items():
+        rows = rows.append_column(name, column)
+    proof = Proof(((), ()))
+    proof.add(rows.slice(0, 1))
+    proof.add(rows.slice(1))
+    said = proof.fingerprint
+    every = [5, 2**63 - 1, 2**63 - 1, -1, -(2**62)]
+    assert (said["rows"], int(said["sum"]), said["xor"]) == (3, sum(row.tolist()), -(2**63) ^ (2**63 - 1) ^ 7)
+    assert (said["attempts"], int(said["attempts_sum"])) == (5, sum(every))
+    assert said["attempts_xor"] == 5 ^ -1 ^ -(2**62)
+    assert proof.census == (3, 18, 3, 21)
+    assert set(sums) == set(BESIDE)
+    divider = Divider(place_at(tmp_path))
+    (file,) = [*divider.take(rows, rows["channel"]), *divider.end()]
+    assert file.said is not None
+    assert file.found is not None
+    assert file.said["sum"] == said["sum"] != file.found["sum"], "these hashes are not those of the rows"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"row_count": 10}, "the number of messages is 9, not 10"),
+        ({"id_sum": 46}, "the sum of ids is 45, not 46"),
+        ({"failed_attempt_count": 1}, "the number of failed tries is 0, not 1"),
+        ({"failed_attempt_id_sum": 7}, "the sum of ids of failed tries is 0, not 7"),
+        ({"max_id": 10}, "max_id is 9, not 10"),
+    ],
+)
+def test_rows_that_tasks_did_not_read_as_the_database_counts_them_never_count(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    lake: Any = SimpleNamespace(root=tmp_path.as_uri(), options={})
+    files = hashed_files(tmp_path)
+    whole = ArchiveCensus(9, 45, 1, 9, BEGIN + timedelta(seconds=1), BEGIN + timedelta(seconds=9), 0, 0)
+    assert proved(lake, files, [whole], "2025-03").rows == 9
+    with pytest.raises(LakeDamagedError, match=said):
+        proved(lake, files, [replace(whole, **change)], "2025-03")
+    assert not list(tmp_path.glob("*.parquet"))
+
+
+def test_a_file_that_holds_another_value_than_the_database_hashed_never_counts(tmp_path: Path) -> None:
+    lake: Any = SimpleNamespace(root=tmp_path.as_uri(), options={})
+    first, *rest = hashed_files(tmp_path)
+    assert first.found is not None
+    other = replace(first, found=first.found | {"xor": first.found["xor"] ^ 1})
+    census = ArchiveCensus(9, 45, 1, 9, BEGIN + timedelta(seconds=1), BEGIN + timedelta(seconds=9), 0, 0)
+    with pytest.raises(LakeDamagedError, match=f"in {first.path} xor is"):
+        proved(lake, [other, *rest], [census], "2025-03")
+    assert not list(tmp_path.glob("*.parquet"))
+
+
+def hashed_files(place: Path) -> list[Any]:
+    """Files of nine rows without tries, each with the hash that the database would send."""
+    rows = table([5, 1, 4, 2, 3, 6, 9, 8, 7])
+    (batch,) = rows.combine_chunks().to_batches()
+    there = place_at(place)
+    row = hashing.hashes(dict(zip(batch.schema.names, batch.columns, strict=True)), there.hashed[0], 9)
+    none = np.zeros(9, np.int64)
+    for name, column in beside(row, np.ma.masked_all(9, np.int64), np.zeros(0, np.int64), none, none).items():
+        rows = rows.append_column(name, column)
+    divider = Divider(there)
+    return [*divider.take(rows, rows["channel"]), *divider.end()]
 
 
 def test_a_file_whose_row_groups_are_not_in_order_does_not_say_it_is_sorted(tmp_path: Path, monkeypatch) -> None:
@@ -60,7 +152,7 @@ def test_rows_beyond_a_file_go_to_the_next(tmp_path: Path, monkeypatch) -> None:
 
 def test_what_waits_stays_below_its_limit(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(sort, "WAITING", 0)
-    divider = Divider(LocalFileSystem(), str(tmp_path), SHAPE, ("id",))
+    divider = Divider(place_at(tmp_path))
     for ids in ([1, 2, 3], [4, 5, 6]):
         list(divider.take(table(ids), table(ids)["channel"]))
         assert not divider._waiting

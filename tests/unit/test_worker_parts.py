@@ -15,7 +15,7 @@ import menzil
 from menzil.cli import main
 from menzil.cli.worker import _commands
 from menzil.deliver.protocol import Surroundings
-from menzil.deliver.registry import Protocols, UnknownProtocolError
+from menzil.deliver.registry import BUILT_IN, Protocols, UnknownProtocolError
 from menzil.worker.log import FLOOD, Hide, Log
 from menzil.worker.wake import Bell, Wake
 
@@ -63,7 +63,9 @@ def test_a_protocol_that_cannot_be_used_says_why() -> None:
 
 @pytest.mark.usefixtures("pigeons")
 def test_an_unknown_protocol_says_which_are_known() -> None:
-    with pytest.raises(UnknownProtocolError, match="'carrier'; it knows dodo, http, nats, pigeon, redis"):
+    with pytest.raises(
+        UnknownProtocolError, match="'carrier'; it knows " + ", ".join(sorted({*BUILT_IN, "dodo", "pigeon"}))
+    ):
         Protocols(Surroundings({}, "w")).get("carrier")
 
 
@@ -126,6 +128,26 @@ def test_a_program_that_is_not_there_is_one_sentence(argument: str, said: str) -
     result = CliRunner().invoke(main, ["worker", argument])
     assert result.exit_code == 2
     assert said in result.output
+
+
+@pytest.mark.parametrize(
+    ("argument", "hint"),
+    [
+        ("kiosk:ap", "write kiosk:app or kiosk:night"),
+        ("kiosk:mq", "write kiosk:app or kiosk:night"),
+        ("json:app", "json has no worker: write `app = menzil.Worker()` there"),
+    ],
+)
+def test_a_misspelled_worker_is_answered_with_those_of_its_module(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, argument: str, hint: str
+) -> None:
+    (tmp_path / "kiosk.py").write_text(
+        "import menzil\nmq = menzil.Menzil('dbname=x')\napp, night = menzil.Worker(), menzil.Worker()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    result = CliRunner().invoke(main, ["worker", argument])
+    assert result.exit_code == 2
+    assert hint in result.output
 
 
 @pytest.mark.parametrize("argument", ["./shop/tasks.py:app", "shop/tasks:app", "./shop/tasks.py", ".shop.tasks:app"])

@@ -16,7 +16,10 @@ GROUP = "menzil.protocols"
 
 #: Where the built-in ones are, as "module:object".
 BUILT_IN = {
+    "amqp": "menzil.deliver.amqp:Amqp",
     "http": "menzil.deliver.http:Http",
+    "kafka": "menzil.deliver.kafka:Kafka",
+    "mqtt": "menzil.deliver.mqtt:Mqtt",
     "nats": "menzil.deliver.nats:Nats",
     "redis": "menzil.deliver.redis:Redis",
 }

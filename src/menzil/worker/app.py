@@ -1,4 +1,4 @@
-"""The worker somebody writes a program around: its handlers, and how it is run."""
+"""The worker of a user's program: its handlers, and how it is run."""
 
 from __future__ import annotations
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from menzil.model.message import Message
-from menzil.model.outcome import Outcome
+from menzil.model.outcome import Complete, Fail, Outcome
 from menzil.telemetry.tracing import CARRIED
 from menzil.worker import outcomes
 from menzil.worker.held import Held
@@ -82,6 +83,8 @@ class Batches:
         takes = {channel: self.takes(channel) for channel in {message.channel for message in messages}}
         if not any(takes.values()):
             return [], messages
+        if all(takes.values()):
+            return messages, []
         batched = [message for message in messages if takes[message.channel]]
         return batched, [message for message in messages if not takes[message.channel]]
 
@@ -122,21 +125,32 @@ class Batches:
     def _start(self, line: Line) -> None:
         now, longest, size = monotonic(), self._source.lease * 2 / 3, 0
         batch: list[Held] = []
-        while line.waiting and len(batch) < line.size:
-            held = next(iter(line.waiting))
+        for held in list(islice(line.waiting, line.size)):
             if now >= held.kept_at + longest:
                 self._source.shift.keeper.lose(held, "it waited too long")
                 continue
             size += held.message.size
             if batch and size > BYTES:
                 break
-            del line.waiting[held]
             batch.append(held)
+        for held in batch:
+            del line.waiting[held]
         if not batch:
             return
         line.flying += 1
         task = asyncio.create_task(self._fly(line, batch), name=f"menzil-batch-{line.channel}")
         self._flights[task] = now, batch
+        task.add_done_callback(lambda done: self._never_flew(done, line, batch))
+
+    def _never_flew(self, task: asyncio.Task[None], line: Line, batch: list[Held]) -> None:
+        """Make up for a task that was stopped before its first step: nothing of it has run, and its lane is free."""
+        if self._flights.pop(task, None) is None:
+            return  # it has run
+        line.flying -= 1
+        self._end(line, batch, [outcomes.BACK] * len(batch), 0.0)
+        self.go()
+        self._source.room.set()
+        self._source.bell.ring()
 
     async def _fly(self, line: Line, batch: list[Held]) -> None:
         began, source, task = monotonic(), self._source, asyncio.current_task()
@@ -153,8 +167,11 @@ class Batches:
                 CARRIED.set({process.message_id: process.carried for process in processes})
             if messages:
                 found = read_all(await self._call(messages), line.channel, len(batch))
-        except asyncio.CancelledError:
-            found = [outcomes.BACK] * len(batch)  # stopped with the worker, or all leases are lost
+        except asyncio.CancelledError as error:
+            # Stopped with the worker, or all leases are lost. Otherwise something inside was cancelled, not this task:
+            # a failure like any other, since what is handed back comes again at once.
+            is_stopped = task is not None and task.cancelling()
+            found = [outcomes.BACK if is_stopped else outcomes.failure(error, source.shift.hide)] * len(batch)
         except Exception as error:
             # Without outcomes the messages would stay in our hands until the worker ends.
             found = [outcomes.failure(error, source.shift.hide)] * len(batch)
@@ -165,13 +182,40 @@ class Batches:
         seconds = monotonic() - began
         for process, outcome in zip(processes, found, strict=False):
             process.over(outcome, seconds)
-        for held, outcome in zip(batch, found, strict=True):
-            source.end_batched(held, outcome, seconds)
+        self._end(line, batch, found, seconds)
         was_out = line.is_out
         self.go()
         source.room.set()
         if was_out and not line.is_out:
             source.bell.ring()  # the leaser may wait for other endpoints
+
+    def _end(self, line: Line, batch: Sequence[Held], found: Sequence[Outcome], seconds: float) -> None:
+        """A batch is over: settle what came out of it. What is completed, as a rule all of it, is let go at once."""
+        source, done = self._source, []
+        for held, outcome in zip(batch, found, strict=True):
+            if outcome is outcomes.COMPLETE and not held.lost and held in source.held:
+                done.append(held)
+            else:
+                self._end_one(held, outcome, seconds)
+        if done:
+            source.held.difference_update(done)
+            line.held -= len(done)
+            self.count -= len(done)
+            source.shift.budget.leave_all([held.message for held in done])
+            for held in done:
+                del held.message
+            source.shift.tries.add(line.channel, seconds, len(done))
+            source.shift.settler.put_done(done)
+
+    def _end_one(self, held: Held, outcome: Outcome, seconds: float) -> None:
+        if held.lost:
+            return
+        if isinstance(outcome, Fail):
+            held.note_trace()
+        self._source.let_go(held)
+        if outcome is not outcomes.BACK:
+            self._source.shift.tries.add(held.channel, seconds)
+        self._source.shift.settler.put(held, outcome)
 
     # Stopping
 
@@ -204,4 +248,7 @@ def read_all(results: object, channel: str, count: int) -> list[Outcome]:
     if not isinstance(results, list | tuple) or len(results) != count:
         said = f"{len(results)} outcomes" if isinstance(results, list | tuple) else f"a {type(results).__qualname__}"
         return [outcomes.unusable(f"The protocol of {channel} returned {said} for {count} messages.")] * count
+    first = results[0] if results else None
+    if type(first) is Complete and results.count(first) == count:  # as a rule all are completed, as one object says
+        return [outcomes.read(first, channel)] * count
     return [outcomes.read(result, channel) for result in results]

@@ -31,6 +31,10 @@ class Budget:
         """This one is out of our hands."""
         self.held -= message.size
 
+    def leave_all(self, messages: Sequence[Message]) -> None:
+        """These are out of our hands."""
+        self.held -= sum([message.size for message in messages])
+
     def room(self) -> int:
         """How many more messages fit, if they are like the last ones."""
         return max(0, int((self.most - self.held) / self._expected))

@@ -73,7 +73,7 @@ class Family:
             rest = min(LONGEST, rest * 2)
 
     async def _live(self, place: int, command: Sequence[str], lifeline: int) -> int:
-        # A session of its own: what somebody types in the terminal reaches the parent alone, which passes it on.
+        # A session of its own: a key like Ctrl-C reaches the parent alone, which passes it on.
         child = await asyncio.create_subprocess_exec(
             sys.executable,
             *command,

@@ -1,4 +1,4 @@
-"""A handler: the function somebody wrote for the messages of some channels, and how it is called."""
+"""A handler: the user's function for the messages of some channels, and how it is called."""
 
 from __future__ import annotations
 

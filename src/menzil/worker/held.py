@@ -53,7 +53,7 @@ class Held:
         self.task: asyncio.Task[None] | None = None  # who delivers it now
         self.line: Line | None = None  # where it waits for a batch, or is in one; then no task delivers it alone
         self.stopped = False  # its delivery was told to stop
-        self.lost = False  # the lease is gone: whatever comes out is dropped
+        self.lost = False  # the lease is gone: its outcome is dropped
         self.outcome: Outcome | None = None
         self.trace: str | None = None  # for the log, of a delivery that raised
         self.span: SpanContext | None = None  # of its delivery, where deliveries are traced

@@ -1,7 +1,7 @@
 """Keeps leases: a heartbeat after a third of the lease, and an end to deliveries that had none by two thirds.
 
-The clock is the monotonic one of this machine, read before the lease was asked for: whatever the database counted from
-is later, so this worker stops before anybody else may begin.
+The clock is the monotonic one of this machine, read before the lease was asked for. The database counts from a
+later moment, so this worker stops before another one may begin.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Keeper:
             self.lose(held, "no heartbeat came through")
 
     def _hand_back_stuck(self, source: Source, now: float) -> None:
-        # Leased ahead because deliveries were fast, and now they are not: somebody else may be free.
+        # Leased ahead because deliveries were fast, and now they are not: another worker may be free.
         if source.queue and source.queue[0].taken_at < now - PATIENCE and source.busy >= source.limit:
             source.forget_pace()
             count = source.hand_back_waiting()

@@ -69,7 +69,7 @@ class Leasing:
                 await shift.standstill.over()
                 continue
             except Exception as error:
-                # Nothing a new connection would cure: somebody has to look, and meanwhile we ask less and less often.
+                # Nothing a new connection would cure: a person has to look, and meanwhile we ask less and less often.
                 shift.log.error("lease_failed", source=source.name, error=error)
                 source.leased(all_of_them=False)
                 await source.bell.wait(source.bell.count, trouble)

@@ -1,6 +1,6 @@
 """One connection for one purpose, opened when it is needed and again when the server went away.
 
-A call that fails because the connection broke raises ConnectionFailedError; whoever made it decides whether to make it
+A call that fails because the connection broke raises ConnectionFailedError; the caller decides whether to make it
 again, and rests first: longer each time, until a call succeeds.
 """
 
@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from menzil.model.errors import READ_ONLY, ConnectionFailedError, MenzilError, read_only, translate
@@ -131,6 +132,12 @@ class Link:
                 if ours is None or ours is error:
                     raise
                 raise ours from error
+            except asyncio.CancelledError:
+                # A task that is cancelled while it is being cancelled leaves its statement under way. The next call on
+                # this connection, the goodbye of a worker that stops, would be refused.
+                if conn.pgconn.transaction_status != TransactionStatus.IDLE:
+                    await self.close()
+                raise
             self._works()
             self._used_at = monotonic()
             return answer

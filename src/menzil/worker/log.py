@@ -76,7 +76,7 @@ class Log:
         self._say(logging.WARNING, event, facts, trace)
 
     def error(self, event: str, **facts: object) -> None:
-        """Something somebody should look at."""
+        """Something that a person should look at."""
         self._say(logging.ERROR, event, facts)
 
     def _say(self, level: int, event: str, facts: dict[str, object], trace: str | None = None) -> None:

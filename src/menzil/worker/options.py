@@ -26,7 +26,7 @@ BATCH = 500
 
 
 def new_name() -> str:
-    """Return a name nobody else has."""
+    """Return a name that no other worker has."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
 
 

@@ -20,13 +20,13 @@ LONGEST = 2000
 
 def read(result: object, name: str) -> Outcome:
     """Read what the handler of the channel `name` returned: nothing, or an Outcome."""
-    if result is None:
+    if result is None or (type(result) is Complete and result.response is None):
         return COMPLETE
     if isinstance(result, Complete | Defer | Fail):
         return result
     if inspect.iscoroutine(result):
         result.close()
-        said = "a coroutine that nobody awaited (write it with async def)"
+        said = "a coroutine that was not awaited (write it with async def)"
     elif isinstance(result, type) and issubclass(result, Complete | Defer | Fail):
         said = f"the class {result.__name__}, not one of it (write {result.__name__}(…))"
     else:
@@ -59,7 +59,7 @@ def failure(error: BaseException, hide: Hide) -> Fail:
         kind = f"{type(error).__module__}.{kind}"
     try:
         text = str(error)
-    except Exception:  # somebody's __str__ is broken, and the message must fail all the same
+    except Exception:  # the user's __str__ is broken, and the message must fail all the same
         text = "(its text cannot be read)"
     text = hide(text).strip()
     if len(text) > LONGEST:

@@ -3,9 +3,9 @@
 A settle locks the leases of its messages in one order, and so does a heartbeat. Two settles in one transaction would
 lock them in another: messages of one lease may end in several ways.
 
-Nobody waits for it. Outcomes that a lost connection kept from being settled are tried again while their lease lasts;
+No delivery waits for it. Outcomes that a lost connection kept from settling are tried again while their lease lasts;
 then they are dropped and counted as lost, and the message is delivered again. An outcome that the database refuses (a
-state too large, a time that never comes) becomes a failure that says so, and harms nobody else's.
+state too large, a time that never comes) becomes a failure that says so, and does not affect other outcomes.
 
 Completions without a response are most of all outcomes. They wait in a list of their own, and a leaser that is about to
 ask for messages takes them along: message_next settles and leases in one call.
@@ -78,6 +78,15 @@ class Settler:
             self._some.set()
             self._none.clear()
 
+    def put_done(self, done: Sequence[Held]) -> None:
+        """Complete these in the next round; there are no responses to keep."""
+        for held in done:
+            held.outcome = COMPLETE
+        self._done += done
+        if not self._some.is_set():
+            self._some.set()
+            self._none.clear()
+
     def note(self, held: Held, outcome: Outcome) -> None:
         """Count what was settled in a handler's own transaction."""
         tally = self._shift.tally
@@ -139,8 +148,10 @@ class Settler:
             held.uncertain = True
             if held.ends_at <= now:
                 self._drop(held, "the database could not be reached while it lasted")
-        waiting = self._done if batch[0].outcome is COMPLETE else self._others
-        waiting[:0] = [held for held in batch if held.ends_at > now]
+        # Each to its own list: an answer that was made plainer is a completion now, and must not take others along.
+        left = [held for held in batch if held.ends_at > now]
+        self._done[:0] = [held for held in left if held.outcome is COMPLETE]
+        self._others[:0] = [held for held in left if held.outcome is not COMPLETE]
         self._end_round(batch)
 
     def _take(self, waiting: list[Held]) -> list[Held]:

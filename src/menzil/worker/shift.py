@@ -79,7 +79,7 @@ class Shift:
         self.tally = branch.tally if branch else Tally()
         self.counts = branch.counts if branch else WorkerCounts(timed=options.metrics is not None)
         self.tries = Tries()
-        self.happened = 0  # counts whatever may have changed what there is to do
+        self.happened = 0  # counts events that may have changed what there is to do
         self.stopping = False
         self.broken: BaseException | None = None
         self.sources: list[Source] = []
@@ -262,7 +262,7 @@ class Shift:
     # The end
 
     async def _to_the_end(self, work: Coroutine[Any, Any, None]) -> None:
-        """Whoever is impatient meanwhile hurries it, and does not keep messages from being handed back."""
+        """A second signal meanwhile hurries it, and messages are handed back all the same."""
         task = asyncio.ensure_future(work)
         while not task.done():
             try:
@@ -275,7 +275,7 @@ class Shift:
         self.wake.ring()
         for source in self.sources:
             source.room.set()
-        # A lease that is being granted right now is waited for: otherwise nobody would know that we have it.
+        # A lease that is being granted right now is waited for: otherwise its messages would wait until the lease ends.
         await asyncio.wait(leases, timeout=5)
         for task in leases:
             task.cancel()

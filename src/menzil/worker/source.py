@@ -64,7 +64,7 @@ class Source:
         self.name = name
         self.pick = pick
         self.channels = channels
-        self.endpoints = endpoints  # all endpoints, whatever their names
+        self.endpoints = endpoints  # all endpoints, with any name
         self.is_post = is_post  # whether its messages go to endpoints
         self.apart = apart  # whether each message has a lease of its own: its settle waits for no other message
         self.concurrency = concurrency
@@ -158,8 +158,11 @@ class Source:
         self.held.update(new)
         self.shift.budget.enter(messages)
         if self._batches and batched:
-            chosen = set(batched)
-            self._batches.take_in([held for held in new if held.message in chosen])
+            if single:
+                chosen = set(batched)
+                self._batches.take_in([held for held in new if held.message in chosen])
+            else:
+                self._batches.take_in(new)
         self.queue.extend([held for held in new if held.line is None] if batched else new)
         if self._shares:
             self._shares.enter([message.channel for message in single], asked_at)
@@ -308,7 +311,7 @@ class Source:
             self._done += 1
             if isinstance(outcome, Fail):
                 held.note_trace()
-            self._let_go(held, seconds)
+            self.let_go(held, seconds)
             if outcome is not outcomes.BACK:
                 self.shift.tries.add(held.channel, seconds)
             if isinstance(outcome, Settled):
@@ -321,18 +324,7 @@ class Source:
         if not self.room.is_set() and (self._room() or not self.limit):
             self.room.set()
 
-    def end_batched(self, held: Held, outcome: Outcome, seconds: float) -> None:
-        """A batch is over: settle what came out for one of its messages."""
-        if held.lost:
-            return
-        if isinstance(outcome, Fail):
-            held.note_trace()
-        self._let_go(held)
-        if outcome is not outcomes.BACK:
-            self.shift.tries.add(held.channel, seconds)
-        self.shift.settler.put(held, outcome)
-
-    def _let_go(self, held: Held, seconds: float | None = None) -> None:
+    def let_go(self, held: Held, seconds: float | None = None) -> None:
         """It is not ours any more, but for its outcome."""
         if held in self.held:
             self.held.discard(held)
@@ -351,7 +343,7 @@ class Source:
             self.abandon(Held(message, self, asked_at))
 
     def hand_back_waiting(self) -> int:
-        """Hand back what nobody has begun with."""
+        """Hand back messages whose delivery has not begun."""
         waiting = [*self.queue, *(self._batches.waiting() if self._batches else [])]
         self.queue.clear()
         for held in waiting:
@@ -366,15 +358,15 @@ class Source:
             self._batches.stop()
 
     def abandon(self, held: Held) -> None:
-        """Hand it back whatever is done with it here."""
-        self._let_go(held)
+        """Hand it back in any case."""
+        self.let_go(held)
         held.lost = True
         self.shift.settler.put(held, outcomes.BACK)
 
     def give_up(self, held: Held) -> None:
         """The lease is gone: stop the delivery and drop what comes out of it."""
         held.lost = True
-        self._let_go(held)
+        self.let_go(held)
         if held.task is not None:
             self._stop(held)
         elif held in self.queue:

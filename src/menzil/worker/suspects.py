@@ -1,9 +1,9 @@
 """Messages that may have killed a worker.
 
 When a worker dies, all it had leased count a failure, although at most one message is to blame. Delivered together
-again, the guilty one would take the others along until their retries are used up. So a message whose last lease nobody
+again, the guilty one would take the others along until their retries are used up. So a message whose last lease was not
 settled is delivered with no other such message in this process; the rest go back for a moment, which costs no retry.
-Whoever is innocent is done at its next delivery, and the guilty one ends alone as a dead letter.
+An innocent message ends at its next delivery, and the guilty one ends alone as a dead letter.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Suspects:
             apart = min(LONG, max(SHORT, 1.5 * (source.pace or 0)))
             items = [(message, Defer(apart * place)) for place, message in enumerate(waiting, 1)]
             self.back_at = monotonic() + apart * len(waiting) + SOON
-            # Settled before the chosen one begins: should it be the guilty one, it finds nobody here.
+            # Settled before the chosen one begins: should it be the guilty one, it takes no other along.
             try:
                 answers = await self._shift.lease.run(consuming.defer_many(items))
             except Exception:

@@ -48,12 +48,12 @@ class Tries:
         self._number = 0
         self._on_its_way: dict[str, Any] | None = None
 
-    def add(self, channel: str, seconds: float) -> None:
-        """Count one try."""
+    def add(self, channel: str, seconds: float, count: int = 1) -> None:
+        """Count tries that took so long each."""
         counters = self._counters.get(channel)
         if counters is None:
             counters = self._counters[channel] = [0] * (len(_SECONDS) + 1)
-        counters[bisect_right(_SECONDS, seconds)] += 1
+        counters[bisect_right(_SECONDS, seconds)] += count
 
     def hand_over(self) -> dict[str, Any] | None:
         """Return what menzil.worker_heartbeat is to be told; None when there is nothing."""

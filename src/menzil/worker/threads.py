@@ -57,7 +57,7 @@ class Threads:
                 error = raised
             with self._lock:
                 self._free += 1  # before it is told: who waited for this may ask for the next at once
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: nothing waits any more
                 self._loop.call_soon_threadsafe(_tell, job.future, result, error)
             del job, result, error
         let_go()

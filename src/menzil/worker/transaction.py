@@ -101,7 +101,7 @@ class Lender:
         self._address.preparing.gave_up(conn, error)
 
     async def close(self) -> None:
-        """Close those nobody has."""
+        """Close those that are not in use."""
         while self._free:
             await self._free.pop().close()
         while self._free_sync:
@@ -197,7 +197,7 @@ async def _end(conn: Conn, op: Op[None]) -> None:
     if op.read is not nothing:
         await run_async(conn, op)
         return
-    # A cursor of our own, whatever the handler did to the connection; there is no answer to read.
+    # A cursor of our own: the handler may have changed the connection's factory; there is no answer to read.
     try:
         await psycopg.AsyncCursor(conn).execute(op.text, op.params)
     except psycopg.Error as error:

@@ -34,7 +34,7 @@ FLOOD = 1000
 
 
 class Bell:
-    """Wakes whoever waits for one source; `count` says how often it rang."""
+    """Wakes the tasks that wait for one source; `count` says how often it rang."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -130,7 +130,7 @@ class Listener:
                 return
             if not self._wake.live:
                 self._wake.live, self._told = True, False
-                self._wake.ring()  # whatever was missed until now
+                self._wake.ring()  # notifications may have been missed until now
             await self._hear(conn, None, CHECK)
 
     async def _hear(self, conn: psycopg.AsyncConnection[Any], token: str | None, seconds: float) -> bool:

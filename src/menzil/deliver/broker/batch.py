@@ -10,15 +10,19 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from menzil.deliver.broker.errors import unknown
-from menzil.model.outcome import Outcome
+from menzil.model.outcome import Complete, Outcome
+
+#: Written, and where is not asked for.
+COMPLETE = Complete()
 
 
 class Batch:
     """Outcomes by position in the batch."""
 
-    __slots__ = ("_left", "_waiter", "error", "outcomes")
+    __slots__ = ("_left", "_waiter", "details", "error", "outcomes")
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, details: bool = True) -> None:
+        self.details = details  # whether where a message was written is kept; COMPLETE is enough otherwise
         self.outcomes: list[Outcome | None] = [None] * count
         self._left = count
         self._waiter: asyncio.Future[None] | None = None

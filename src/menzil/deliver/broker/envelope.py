@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from menzil.deliver.broker.errors import MessageError
+from menzil.deliver.carried import UNREADABLE, plain_body, plain_type, trace_of
 from menzil.deliver.http.cloudevents import STRUCTURED_TYPE, CloudEvents
 from menzil.deliver.http.errors import RefusedError
 from menzil.deliver.http.headers import checked
@@ -16,8 +17,10 @@ from menzil.model.message import Message
 
 #: Names of headers that menzil writes itself. A message that was received with them and is sent on gets new ones.
 OURS = frozenset({"menzil-id", "menzil-key", "menzil-type", "menzil-attempt", "correlation-id"})
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
-_TRACESTATE = re.compile(r"[\x21-\x7e]([\x20-\x7e]{0,510}[\x21-\x7e])?")
+#: In the place of `overrides` where the metadata has none.
+NOTHING: Any = object()
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # of PostgreSQL
+_EPOCH_MS = 946_684_800_000
 
 
 @dataclass(slots=True)
@@ -25,6 +28,7 @@ class Envelope:
     """What goes over the wire with one message."""
 
     message: Message
+    sent_us: int  # microseconds since 2000
     id: str  # the same at every attempt
     type: str  # the event type, or the name of the endpoint
     body: bytes = field(repr=False)
@@ -32,6 +36,7 @@ class Envelope:
     correlation_id: str | None
     headers: dict[str, str] = field(repr=False)  # of the endpoint and the message, and the trace; in lower case
     attributes: dict[str, str] | None  # of CloudEvents in binary mode
+    overrides: object = NOTHING  # what the message wants to change of its endpoint
 
     # Read when a protocol asks for them, because not every protocol does.
 
@@ -51,9 +56,29 @@ class Envelope:
         return self.message.created_at.astimezone(UTC)
 
     @property
+    def sent_text(self) -> str:
+        """When it was sent, as RFC 3339 writes it in UTC."""
+        seconds, microseconds = divmod(self.sent_us, 1_000_000)
+        return f"{_second(seconds)}.{microseconds:06}Z" if microseconds else f"{_second(seconds)}Z"
+
+    @property
+    def sent_ms(self) -> int:
+        """When it was sent, in milliseconds since 1970."""
+        return _EPOCH_MS + self.sent_us // 1000
+
+    @property
     def expires_at(self) -> datetime | None:
         """When no caller wants it any more."""
         return self.message.expires_at
+
+
+@lru_cache(maxsize=1024)
+def _second(seconds: int) -> str:
+    """Return the text of a second since 2000: messages of a batch were sent in few of them."""
+    try:
+        return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    except OverflowError:  # outside the years of Python, as Message reads it
+        return "9999-12-31T23:59:59" if seconds > 0 else "0001-01-01T00:00:00"
 
 
 def compose(
@@ -63,6 +88,9 @@ def compose(
 
     `trace` is the span of this delivery; without it the receiver gets the trace that the sender left in the metadata.
     """
+    if message.is_plain and not fixed and not trace and events is None:
+        sent, body, kind = message.created_us, plain_body(message), plain_type(message)
+        return Envelope(message, sent, f"msg_{message.id}_{sent:x}", message.channel, body, kind, None, {}, None)
     try:
         about: dict[str, Any] = message.metadata or {}
         given = message.headers
@@ -72,34 +100,27 @@ def compose(
             own = {name: value for name, value in checked(given, "message").items() if name not in OURS}
             headers = own | headers
     except (RecursionError, ValueError):
-        raise MessageError("The headers or the metadata of the message cannot be read.") from None
+        raise MessageError(UNREADABLE) from None
     except RefusedError as error:
         raise MessageError(str(error)) from None
     if (trace or about) and "traceparent" not in headers:
-        headers |= trace or _trace(about)
-    content = message.content
-    kind = headers.pop("content-type", "application/json" if content is None else "application/octet-stream")
-    body = message.payload_json if content is None else content
+        headers |= trace or trace_of(about)
+    kind = plain_type(message)
+    if headers:
+        kind = headers.pop("content-type", kind)
+    body = plain_body(message)
     if events is not None and events.structured:
         body, kind = events.document(message, kind), STRUCTURED_TYPE
-    told = about.get("event_type")
+    told, sent = about.get("event_type") if about else None, message.created_us
     return Envelope(
         message,
-        message.wire_id,
+        sent,
+        f"msg_{message.id}_{sent:x}",  # wire_id, with what is known already
         told if isinstance(told, str) and told else message.channel,
         body,
         kind,
         str(correlation_id) if correlation_id else None,
         headers,
         events.attributes(message) if events is not None and not events.structured else None,
+        about.get("overrides", NOTHING) if about else NOTHING,
     )
-
-
-def _trace(about: Mapping[str, Any]) -> dict[str, str]:
-    traceparent, tracestate = about.get("traceparent"), about.get("tracestate")
-    if not isinstance(traceparent, str) or not _TRACEPARENT.fullmatch(traceparent):
-        return {}
-    found = {"traceparent": traceparent}
-    if isinstance(tracestate, str) and _TRACESTATE.fullmatch(tracestate):
-        found["tracestate"] = tracestate
-    return found

@@ -1,7 +1,8 @@
-"""Why a message is not delivered, in three classes.
+"""Why a message is not delivered, in four classes.
 
 message   the broker will never take this message: a dead letter at once, and the circuit does not hear of it
 endpoint  the broker takes nothing, or not now: tried again by the retry policy, and counted by the circuit
+busy      the broker has no room for it now: tried again by the retry policy, and the circuit does not hear of it
 unknown   it may have been written: tried again with the same id, and counted by the circuit
 """
 
@@ -30,6 +31,11 @@ def bad_message(reason: str) -> Fail:
 def bad_endpoint(reason: str) -> Fail:
     """Return the outcome of a message that was not written, and is not to blame."""
     return Fail(reason, response={"class": "endpoint"})
+
+
+def busy(reason: str) -> Fail:
+    """Return the outcome of a message that was not written, because its queue is full or the like."""
+    return Fail(reason, response={"class": "busy"})
 
 
 def unknown(reason: str) -> Fail:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ssl import SSLContext
 from typing import Any
 
+from menzil.deliver.broker.overrides import Allowed, read_allowed
 from menzil.deliver.guard import Target
 from menzil.deliver.http.cloudevents import CloudEvents
 from menzil.deliver.http.excerpt import Hider
@@ -28,9 +29,11 @@ class Plan:
     connect_seconds: float  # the part of it for a new connection
     headers: dict[str, str] = field(repr=False)
     events: CloudEvents | None
+    overrides: Allowed  # what a message may change
     capture: bool | None
     hider: Hider = field(repr=False)
     worker: str
+    notes: set[str] = field(default_factory=set, repr=False)  # what connections of the endpoint leave for later ones
 
 
 def make_plan(config: Mapping[str, Any], targets: tuple[Target, ...], contexts: Contexts, worker: str) -> Plan:
@@ -49,6 +52,7 @@ def make_plan(config: Mapping[str, Any], targets: tuple[Target, ...], contexts: 
         events=CloudEvents(events["mode"] == "structured", events.get("source"), events.get("type"))
         if events
         else None,
+        overrides=read_allowed(config),
         capture=config.get("capture_response"),
         hider=Hider(_secrets(config)),
         worker=worker,
@@ -58,7 +62,7 @@ def make_plan(config: Mapping[str, Any], targets: tuple[Target, ...], contexts: 
 def _secrets(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield every value that a server might say back, and that must not be stored."""
     auth = config.get("auth") or {}
-    yield from (auth[key] for key in ("password", "token", "nkey_seed", "credentials") if key in auth)
+    yield from (auth[key] for key in ("password", "token", "client_secret", "nkey_seed", "credentials") if key in auth)
     if private := (config.get("tls") or {}).get("key"):
         yield private
     yield from (value for name, value in (config.get("headers") or {}).items() if is_secret(name))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from menzil.deliver.broker.batch import Batch
+from menzil.deliver.broker.batch import COMPLETE, Batch
 from menzil.deliver.broker.dial import Make, dial
 from menzil.deliver.broker.errors import EndpointError, bad_endpoint, unknown
 from menzil.deliver.broker.kept import Kept
@@ -25,7 +25,6 @@ from menzil.model.message import Message
 from menzil.model.outcome import Complete, Fail, Outcome
 
 _ROOM = 4096
-_COMPLETE = Complete()
 
 
 class Broker(ABC):
@@ -73,35 +72,51 @@ class Broker(ABC):
         return (await self.deliver_many([message], endpoint))[0]
 
     async def deliver_many(self, messages: Sequence[Message], endpoint: Endpoint) -> Sequence[Outcome]:
-        """Deliver a batch over one connection, within timeout_seconds of the endpoint."""
+        """Deliver a batch, within timeout_seconds of the endpoint."""
         loop = asyncio.get_running_loop()
         started = loop.time()
         plan = self._plan(endpoint)
         if isinstance(plan, Fail):
             return [plan] * len(messages)
-        key, deadline = (endpoint.id, endpoint.updated_at), started + plan.seconds
-        kept = self._kept  # refresh() replaces it, and what it closed takes no connection back
-        session = kept.take(key)
-        if session is None:
-            try:
-                session = await dial(plan, self._guard, self.session, deadline, late_tls=self.late_tls)
-            except RefusedUrlError as error:
-                return [Refused(error.reason, response={"class": "endpoint"})] * len(messages)
-            except EndpointError as error:
-                return [bad_endpoint(plan.hider.hide(str(error)))] * len(messages)
-        found = await self._publish(session, plan, messages, deadline)
-        kept.keep(key, session)
+        found = await self.carry(messages, endpoint, plan, started + plan.seconds)
         milliseconds = round((loop.time() - started) * 1000)
-        capture = self._capture if plan.capture is None else plan.capture
+        capture = self.captures(plan)
+        if not capture and all(type(outcome) is Complete for outcome in found):
+            return [COMPLETE] * len(found)
         return [
             _finished(outcome, message, plan, milliseconds, capture)
             for outcome, message in zip(found, messages, strict=True)
         ]
 
+    def captures(self, plan: Plan) -> bool:
+        """Whether it is kept where messages were written."""
+        return self._capture if plan.capture is None else plan.capture
+
+    async def carry(
+        self, messages: Sequence[Message], endpoint: Endpoint, plan: Plan, deadline: float
+    ) -> Sequence[Outcome]:
+        """Deliver a batch over one connection, and return what became of each message."""
+        key = (endpoint.id, endpoint.updated_at)
+        kept = self._kept  # refresh() replaces it, and what it closed takes no connection back
+        try:
+            session = await self.ready(endpoint, plan, kept, deadline)
+        except RefusedUrlError as error:
+            return [Refused(error.reason, response={"class": "endpoint"})] * len(messages)
+        except EndpointError as error:
+            return [bad_endpoint(plan.hider.hide(str(error)))] * len(messages)
+        found = await self._publish(session, plan, messages, deadline)
+        kept.keep(key, session)
+        return found
+
+    async def ready(self, endpoint: Endpoint, plan: Plan, kept: Kept, deadline: float) -> Session:
+        """Return a connection for one batch, a kept one if there is one. Raises EndpointError and RefusedUrlError."""
+        found = kept.take((endpoint.id, endpoint.updated_at))
+        return found or await dial(plan, self._guard, self.session, deadline, late_tls=self.late_tls)
+
     async def _publish(
         self, session: Session, plan: Plan, messages: Sequence[Message], deadline: float
     ) -> Sequence[Outcome]:
-        batch = Batch(len(messages))
+        batch = Batch(len(messages), details=self.captures(plan))
         try:
             async with asyncio.timeout_at(deadline):
                 await session.publish(messages, batch, deadline - asyncio.get_running_loop().time())
@@ -148,7 +163,7 @@ def _finished(outcome: Outcome, message: Message, plan: Plan, milliseconds: int,
         return replace(outcome, reason=line(safe(reason, plan.hider, 4 * SHORT)))
     if isinstance(outcome, Complete):
         if not capture:
-            return _COMPLETE
+            return COMPLETE
         said = {**(outcome.response or {}), "duration_ms": milliseconds}
         if message.correlation_id:
             said["correlation_id"] = str(message.correlation_id)

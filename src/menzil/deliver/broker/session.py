@@ -71,19 +71,21 @@ class Session(asyncio.Protocol, ABC):
             batch.break_off(EndpointError(str(self._lost)))
             return
         self.began(left)
-        chunk = bytearray()
+        pieces: list[bytes] = []
+        size = 0
         for piece in self.encode(messages, batch):
-            chunk += piece
-            if len(chunk) >= CHUNK:
-                await self._write(chunk)
-                chunk = bytearray()
+            pieces.append(piece)
+            size += len(piece)
+            if size >= CHUNK:
+                await self._write(b"".join(pieces))
+                pieces, size = [], 0
                 if batch.error is not None:
                     return
-        if chunk:
-            await self._write(chunk)
+        if pieces:
+            await self._write(b"".join(pieces))
         await batch.over()
 
-    async def _write(self, chunk: bytearray) -> None:
+    async def _write(self, chunk: bytes | bytearray) -> None:
         if self.transport is not None and self.is_open:
             self.transport.write(chunk)
             await self._flows.wait()

@@ -55,6 +55,10 @@ class OAuth:
         # Shielded: others wait for it too, and whoever asked first may be stopped.
         return await asyncio.shield(self._fetching)
 
+    def seconds_left(self) -> float:
+        """How long the last token is good for."""
+        return self._until - asyncio.get_running_loop().time()
+
     def spent(self, token: str) -> None:
         """Forget a token that was not accepted, unless somebody already got another."""
         if self._token == token:

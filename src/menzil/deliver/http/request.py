@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from menzil.deliver.carried import UNREADABLE, plain_body, plain_type, trace_of
 from menzil.deliver.http.cloudevents import STRUCTURED_TYPE
 from menzil.deliver.http.errors import RefusedError
 from menzil.deliver.http.headers import checked, rendered
@@ -14,9 +14,6 @@ from menzil.deliver.http.plan import Plan
 from menzil.deliver.http.signing import signature
 from menzil.deliver.http.suffix import with_suffix
 from menzil.model.message import Message
-
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
-_TRACESTATE = re.compile(r"[\x21-\x7e]([\x20-\x7e]{0,510}[\x21-\x7e])?")
 
 
 def compose(
@@ -29,7 +26,7 @@ def compose(
     try:
         metadata, given = message.metadata or {}, message.headers
     except (RecursionError, ValueError):
-        raise RefusedError("The headers or the metadata of the message cannot be read.") from None
+        raise RefusedError(UNREADABLE) from None
     path = plan.target.path_and_query
     opening, fixed = plan.opening, plan.headers
     if "path_suffix" in metadata:
@@ -48,8 +45,8 @@ def compose(
     if "traceparent" not in fixed:
         if trace:
             added |= trace
-        elif metadata and "traceparent" in metadata:
-            added |= _trace(metadata["traceparent"], metadata.get("tracestate"))
+        elif metadata:
+            added |= trace_of(metadata)
     if token is not None:
         added["authorization"] = f"Bearer {token}"
     if plan.sigv4:
@@ -81,20 +78,10 @@ def _body(plan: Plan, message: Message, fixed: dict[str, str]) -> tuple[bytes, d
     events = plan.events
     if plan.method == "GET":
         return b"", events.headers(message) if events else {}
-    content = message.content
-    plain = "application/json" if content is None else "application/octet-stream"
+    plain = plain_type(message)
     if events is not None and events.structured:
         return events.document(message, fixed.get("content-type", plain)), {"content-type": STRUCTURED_TYPE}
     added = {} if "content-type" in fixed else {"content-type": plain}
     if events is not None:
         added |= events.headers(message)
-    return message.payload_json if content is None else content, added
-
-
-def _trace(traceparent: object, tracestate: object) -> dict[str, str]:
-    if not isinstance(traceparent, str) or not _TRACEPARENT.fullmatch(traceparent):
-        return {}
-    found = {"traceparent": traceparent}
-    if isinstance(tracestate, str) and _TRACESTATE.fullmatch(tracestate):
-        found["tracestate"] = tracestate
-    return found
+    return plain_body(message), added

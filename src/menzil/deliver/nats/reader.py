@@ -26,13 +26,20 @@ class Arrival:
     subject: bytes
     head: bytes = field(repr=False)  # from "NATS/1.0" on; empty when there is none
     body: bytes = field(repr=False)
+    reply: bytes = b""  # the subject that an answer would go to
 
 
 class Reader:
     """Reads from bytes that come in pieces."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest_message: int = LONGEST_MESSAGE) -> None:
         self._data = b""
+        self._longest = longest_message
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left of what came before."""
+        return not self._data
 
     def feed(self, data: bytes) -> Iterator[Line | Arrival]:
         """Yield what is complete."""
@@ -62,11 +69,13 @@ class Reader:
             raise CodecError("a message has a broken line")
         total = int(parts[-1])
         head = int(parts[-2]) if numbers == 2 else 0
-        if head > total or total > LONGEST_MESSAGE:
+        if head > total or total > self._longest:
             raise CodecError("a message is too long")
         begin = end + 2
         if len(data) < begin + total + 2:
             return None
         if data[begin + total : begin + total + 2] != b"\r\n":
             raise CodecError("a message does not end where it should")
-        return Arrival(parts[0], data[begin : begin + head], data[begin + head : begin + total]), begin + total + 2
+        reply = parts[2] if len(parts) == 3 + numbers else b""
+        body = data[begin + head : begin + total]
+        return Arrival(parts[0], data[begin : begin + head], body, reply), begin + total + 2

@@ -19,6 +19,11 @@ class Redis(Broker):
 
     def targets(self, config: Mapping[str, Any]) -> tuple[Target, ...]:
         """Return the one server."""
-        host = config["host"]
-        shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
-        return (read_server(f"{shown}:{int(config.get('port') or PORT)}", PORT),)
+        return (target(config),)
+
+
+def target(config: Mapping[str, Any]) -> Target:
+    """Return the server of a config."""
+    host = config["host"]
+    shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return read_server(f"{shown}:{int(config.get('port') or PORT)}", PORT)

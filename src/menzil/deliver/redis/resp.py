@@ -35,24 +35,32 @@ def arguments(parts: tuple[bytes, ...] | list[bytes]) -> bytes:
 class Replies:
     """Reads replies from bytes that come in pieces."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int = LONGEST, widest: int = WIDEST, most: int = MOST, deepest: int = DEEPEST) -> None:
         self._data = b""
+        self._bounds = longest, widest
+        self._most = most
+        self._deepest = deepest
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left of what came before."""
+        return not self._data
 
     def feed(self, data: bytes) -> Iterator[Reply]:
         """Yield the replies that are complete. Those before a broken one count."""
         data = self._data + data if self._data else data
         start = 0
         try:
-            while (found := _reply(data, start, DEEPEST)) is not None:
+            while (found := _reply(data, start, self._deepest, self._bounds)) is not None:
                 reply, start = found
                 yield reply
-            if len(data) - start > MOST:
+            if len(data) - start > self._most:
                 raise CodecError("a reply is too long")
         finally:
             self._data = data[start:]
 
 
-def _reply(data: bytes, start: int, depth: int) -> tuple[Reply, int] | None:
+def _reply(data: bytes, start: int, depth: int, bounds: tuple[int, int]) -> tuple[Reply, int] | None:
     """Return the reply that begins here and where it ends; None when it is not complete."""
     end = data.find(b"\r\n", start)
     if end < 0:
@@ -64,7 +72,7 @@ def _reply(data: bytes, start: int, depth: int) -> tuple[Reply, int] | None:
         size = _number(line)
         if size == -1:
             return None, after
-        if not 0 <= size <= LONGEST:
+        if not 0 <= size <= bounds[0]:
             raise CodecError("a reply is too long")
         if len(data) < after + size + 2:
             return None
@@ -78,18 +86,18 @@ def _reply(data: bytes, start: int, depth: int) -> tuple[Reply, int] | None:
     if kind == b"-":
         return ReplyError(line.decode("utf-8", "replace")), after
     if kind == b"*":
-        return _list(data, _number(line), after, depth)
+        return _list(data, _number(line), after, depth, bounds)
     raise CodecError("a reply begins with no known sign")
 
 
-def _list(data: bytes, count: int, start: int, depth: int) -> tuple[Reply, int] | None:
+def _list(data: bytes, count: int, start: int, depth: int, bounds: tuple[int, int]) -> tuple[Reply, int] | None:
     if count == -1:
         return None, start
-    if not 0 <= count <= WIDEST or not depth:
+    if not 0 <= count <= bounds[1] or not depth:
         raise CodecError("a list is too long")
     items: list[Reply] = []
     for _ in range(count):
-        found = _reply(data, start, depth - 1)
+        found = _reply(data, start, depth - 1, bounds)
         if found is None:
             return None
         items.append(found[0])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
-from menzil.deliver.broker.batch import Batch
+from menzil.deliver.broker.batch import COMPLETE, Batch
 from menzil.deliver.broker.envelope import compose
 from menzil.deliver.broker.errors import EndpointError, MessageError, bad_endpoint, bad_message, unknown
+from menzil.deliver.broker.overrides import chosen
 from menzil.deliver.broker.plan import Plan
 from menzil.deliver.broker.session import CodecError, Session
 from menzil.deliver.redis.entry import ONCE, Entries
@@ -18,6 +19,8 @@ from menzil.model.message import Message
 from menzil.model.outcome import Complete, Defer, Outcome
 from menzil.telemetry.tracing import CARRIED
 
+#: The id of an entry: nearly all that comes.
+_ENTRY = re.compile(rb"\$([0-9]{1,3})\r\n([0-9]+-[0-9]+)\r\n")
 #: The part of the time left that the server may wait for disk or replicas; the rest is for its answer.
 _PART = 0.8
 
@@ -29,6 +32,8 @@ class RedisSession(Session):
         super().__init__(plan, host, peer, sock)
         config = plan.config
         self._entries = Entries(config)
+        self._others = {name: Entries(config, name) for name in plan.overrides.get("stream", ())}
+        self._streams: dict[int, str] = {}  # by position: streams of messages that chose another than the endpoint's
         self._durability = config.get("durability") or "reply"
         self._replicas = int(config.get("replicas") or 0)
         self._replies = Replies()
@@ -69,7 +74,7 @@ class RedisSession(Session):
 
     def began(self, left: float) -> None:
         """Begin a batch."""
-        self._places, self._answers = [], []
+        self._places, self._answers, self._streams = [], [], {}
         self._confirms = False
         patience = b"%d" % max(1, round(left * _PART * 1000))
         if self._durability == "fsync":
@@ -80,10 +85,14 @@ class RedisSession(Session):
     def encode(self, messages: Sequence[Message], batch: Batch) -> Iterator[bytes]:
         """Yield a command for each message, and one that waits for disk or replicas."""
         plan, traces = self.plan, CARRIED.get() or {}
-        write = partial(self._entries.once, script=self._script) if self._script else self._entries.plain
+        script, usual = self._script, self._entries.stream
         for place, message in enumerate(messages):
             try:
-                piece = write(compose(message, plan.headers, plan.events, traces.get(message.id)))
+                envelope = compose(message, plan.headers, plan.events, traces.get(message.id))
+                entries, stream = self._entries, chosen(envelope, plan.overrides, "stream", usual)
+                if stream != usual:
+                    entries, self._streams[place] = self._others[stream], stream
+                piece = entries.once(envelope, script) if script else entries.plain(envelope)
             except (MessageError, UnicodeEncodeError) as error:
                 said = str(error) if isinstance(error, MessageError) else "The message has text that is no Unicode."
                 batch.settle(place, bad_message(said))
@@ -102,6 +111,10 @@ class RedisSession(Session):
 
     def feed(self, data: bytes) -> None:
         """Read replies."""
+        if self.batch is not None and not self._script and not self._wait and self._replies.is_empty:
+            data = self._written(data, self.batch)
+            if not data:
+                return
         for reply in self._replies.feed(data):
             if len(self._greetings) < self._wanted:
                 self._greetings.append(reply)
@@ -112,6 +125,19 @@ class RedisSession(Session):
             else:
                 self._answered(self.batch, reply)
 
+    def _written(self, data: bytes, batch: Batch) -> bytes:
+        """Settle by the ids of entries that the data begins with, and return the rest."""
+        places, answers, start = self._places, self._answers, 0
+        while len(answers) < len(places) and (found := _ENTRY.match(data, start)) is not None:
+            size, entry = found.groups()
+            if len(entry) != int(size):
+                break
+            start = found.end()
+            place = places[len(answers)]
+            answers.append(entry)
+            batch.settle(place, self._verdict(entry, place) if batch.details else COMPLETE)
+        return data[start:] if start else data
+
     def _answered(self, batch: Batch, reply: Reply) -> None:
         number = len(self._answers)
         if number < len(self._places):
@@ -119,7 +145,7 @@ class RedisSession(Session):
             if isinstance(reply, ReplyError) and "Protocol error" in str(reply):
                 self._broke_off(batch, number, reply)
             elif isinstance(reply, ReplyError) or not self._wait:
-                batch.settle(self._places[number], self._verdict(reply))
+                batch.settle(self._places[number], self._verdict(reply, self._places[number]))
         elif self._confirms:
             self._confirms = False
             self._confirmed(batch, reply)
@@ -145,13 +171,13 @@ class RedisSession(Session):
         else:
             kept = _at_least(reply, self._replicas)
         for place, answer in zip(self._places, self._answers, strict=True):
-            written = self._verdict(answer)
+            written = self._verdict(answer, place)
             if isinstance(written, Complete) and not kept:
                 batch.settle(place, unknown(f"The message was written to {self.peer}, but {short}"))
             else:
                 batch.settle(place, written)
 
-    def _verdict(self, reply: Reply) -> Outcome:
+    def _verdict(self, reply: Reply, place: int) -> Outcome:
         if isinstance(reply, ReplyError):
             said = f"{self.peer} refused the message: {reply}"
             if _is_too_large(reply):
@@ -159,17 +185,17 @@ class RedisSession(Session):
             # The next connection loads a script again, and finds the primary that a name leads to after a failover.
             self.keepable = False
             return bad_endpoint(said)
-        duplicate = False
+        duplicate, stream = False, self._streams.get(place, self._entries.stream)
         if self._script:
             if not isinstance(reply, list) or len(reply) != 2 or reply[1] not in (0, 1):
                 raise CodecError("the script returned something else")
             duplicate, reply = reply[1] == 1, reply[0]
         if reply is None:
-            return bad_endpoint(f"There is no stream {self._entries.stream!r}, and create_stream is off")
+            return bad_endpoint(f"There is no stream {stream!r}, and create_stream is off")
         if not isinstance(reply, bytes) or b"-" not in reply:
             raise CodecError("an entry has no id")
         entry = reply.decode("ascii", "replace")
-        return Complete({"stream": self._entries.stream, "entry": entry, "duplicate": duplicate})
+        return Complete({"stream": stream, "entry": entry, "duplicate": duplicate})
 
 
 def _at_least(reply: Reply, count: int) -> bool:
