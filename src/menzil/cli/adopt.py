@@ -9,7 +9,7 @@ import click
 from menzil.cli.database import Database, on_database
 from menzil.cli.plan import carry_out, yes_option
 from menzil.cli.show import count, json_option
-from menzil.ops import looking, upkeep, watch
+from menzil.ops import bridges, looking, upkeep, watch
 
 #: Endpoints and schedules that a plan counts at most.
 MOST = 10_000
@@ -50,12 +50,15 @@ def _found(db: Database) -> dict[str, int]:
     depth = sum(int(metric.value) for metric in db.run(watch.metrics()) if metric.name == "queue_depth")
     endpoints = [one for one in db.run(looking.endpoints(MOST)) if one["enabled"] and not one["paused"]]
     schedules = [one for one in db.run(looking.schedules(MOST, bodies=False)) if not one["paused"]]
-    return {"messages": depth, "endpoints": len(endpoints), "schedules": len(schedules)}
+    taking = [one for one in db.run(bridges.bridges(MOST)) if not one["paused"]]
+    return {"messages": depth, "endpoints": len(endpoints), "schedules": len(schedules), "bridges": len(taking)}
 
 
 def _told(found: dict[str, int]) -> str:
     messages, endpoints, schedules = found["messages"], found["endpoints"], found["schedules"]
-    return f"{count(messages, 'message')}, {count(endpoints, 'endpoint')} and {count(schedules, 'schedule')}"
+    told = f"{count(messages, 'message')}, {count(endpoints, 'endpoint')} and {count(schedules, 'schedule')}"
+    # Most queues have none. A bridge of a copy takes the records that the original takes too.
+    return f"{told}, and {count(found['bridges'], 'bridge')} that take records" if found["bridges"] else told
 
 
 def _act(db: Database, *, undo: bool) -> dict[str, Any]:

@@ -130,6 +130,6 @@ def _greet(host: str, port: int, prefix: str, has_tokens: bool) -> None:
     from menzil.console.hosts import is_loopback
 
     if not has_tokens:
-        say("Whoever reaches it from this machine is admin. Tokens make people log in: see --new-token.")
+        say("A person who reaches it from this machine is admin. Tokens make people log in: see --new-token.")
     elif not is_loopback(host):
         say("Tokens travel in the clear unless a proxy in front of it speaks HTTPS.")

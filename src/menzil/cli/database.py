@@ -43,13 +43,13 @@ class Database:
             return run(self.conn, op)
 
     def change(self, what: Callable[[], T]) -> T:
-        """Read, think and write as one step: somebody else's change in between means that it is done again."""
+        """Read, think and write as one step; repeat it when another transaction changed the rows in between."""
         self.conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         for _ in range(RETRIES):
             with suppress(psycopg.errors.SerializationFailure), self.conn.transaction():
                 self._sign()
                 return what()
-        raise RefusedError("Somebody else keeps changing the same thing.", hint="try again in a moment")
+        raise RefusedError("Another session keeps changing the same row.", hint="try again in a moment")
 
     @contextmanager
     def together(self) -> Iterator[None]:

@@ -87,20 +87,25 @@ def _schema(db: Database) -> list[Finding]:
     if not differences:
         return [Finding("schema", "ok", "The schema is as this menzil has it.")]
     found = [_difference(one.what, one.sentence, kind=one.kind) for one in differences[:NAMED]]
-    if len(differences) > NAMED:
-        found.append(_difference("changed", f"{len(differences) - NAMED} more differences"))
+    if rest := differences[NAMED:]:
+        # What `menzil migrate` does without being asked needs no word more.
+        simple = all(one.what == "outdated" or _is_outstanding(one.what, one.kind) for one in rest)
+        found.append(_difference("outdated" if simple else "changed", f"{len(rest)} more differences"))
     return found
 
 
-def _difference(what: str, sentence: str, *, kind: str = "") -> Finding:
+def _is_outstanding(what: str, kind: str) -> bool:
     # What was never applied is applied without being asked; what was and is gone, is not.
-    outstanding = what == "missing" and kind in ("migration", "code")
+    return what == "missing" and kind in ("migration", "code")
+
+
+def _difference(what: str, sentence: str, *, kind: str = "") -> Finding:
     repair = {
         "missing": "menzil migrate --reapply",
         "outdated": "menzil migrate",
         "changed": "menzil migrate --reapply",
         "unknown": "upgrade this menzil, or drop what is not its own",
-    }["outdated" if outstanding else what]
+    }["outdated" if _is_outstanding(what, kind) else what]
     return Finding(
         "schema", "critical" if what == "missing" else "warning", f"{sentence[:1].upper()}{sentence[1:]}.", repair
     )

@@ -52,7 +52,7 @@ class Scraped:
                 run(conn, seat.limits(*LIMITS))
                 return run(conn, op)
         except (MenzilError, psycopg.Error):
-            self.close()  # whatever it was, the next scrape begins anew
+            self.close()  # after any error the next scrape connects anew
             raise
 
     def _open(self) -> psycopg.Connection[Any]:

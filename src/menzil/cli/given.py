@@ -29,7 +29,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """JSON as somebody wrote it: it reaches the database with every digit, not by way of Python's floats."""
+    """JSON as the user wrote it: it reaches the database with every digit, not by way of Python's floats."""
 
     text: str
 

@@ -1,7 +1,7 @@
 """A click group that imports a command when it is called, not when it is listed.
 
 `menzil --help` answers without importing a worker, a web server or Spark, and a command whose extra is not installed
-gets in nobody else's way. The table carries the line that --help shows; the command keeps its own longer help.
+does not stop the other commands. The table carries the line that --help shows; the command keeps its own longer help.
 Errors of menzil and of the database leave as one sentence and one hint on stderr with exit code 2; any other error is
 a bug and keeps its traceback.
 """

@@ -88,7 +88,7 @@ def status(ctx: click.Context, data_dir: Path | None, as_json: bool) -> None:
     elif found:
         keeps = ", pinned" if found.pinned else ""
         click.echo(f"PostgreSQL {found.version} runs in {directory}: pid {found.pid}, port {found.port}{keeps}.")
-        click.echo(f"Used by {_names(found.users)}." if found.users else "Nobody uses it.")
+        click.echo(f"Used by {_names(found.users)}." if found.users else "No process uses it.")
         if not found.durable:
             click.echo("It was started for tests: a power cut may destroy its data.")
     else:

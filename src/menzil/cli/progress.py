@@ -1,4 +1,4 @@
-"""Long work at a terminal: how far, how fast, how long still. Silent when nobody watches."""
+"""Long work at a terminal: how far, how fast, how long still. Silent without a terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Progress:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.clear()
-        if error is not None and self.done:  # what is committed stays done, and somebody wants to know how much
+        if error is not None and self.done:  # committed parts stay done: say how many
             say(f"Stopped: {self.done:,} {self.what}.")
 
     def clear(self) -> None:

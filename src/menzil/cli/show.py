@@ -29,7 +29,7 @@ COLOURS = {
     "failed": "red", "open": "red", "critical": "red", "dead": "red",
 }  # fmt: skip
 
-# C0 and C1 controls: an error text or a name from outside must not move the cursor of whoever reads it.
+# C0 and C1 controls: an error text or a name from outside must not move the cursor of the reader's terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
@@ -72,7 +72,7 @@ def pretty(value: Any) -> str:
 
 
 def paint(text: str, colour: str | None = None, *, bold: bool = False) -> str:
-    """Colour a text; click takes the colour off again when nobody looks at a terminal."""
+    """Colour a text; click takes the colour off again where the output is not a terminal."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not (colour or bold):
         return text
     return click.style(text, fg=colour, bold=bold or None)

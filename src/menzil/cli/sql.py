@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from menzil.install import script
+from menzil.install import revision, script
 
 
 @click.group()
@@ -23,12 +23,16 @@ def install() -> None:
 
 @sql.command()
 @click.option("--from", "start", type=int, metavar="VERSION", help="Leave out what this schema version already has.")
-def upgrade(start: int | None) -> None:
+@click.option("--alembic", is_flag=True, help="Print a revision file of Alembic that runs the same SQL.")
+@click.option("--revises", metavar="ID", help="With --alembic: the revision before it, as `alembic heads` prints it.")
+def upgrade(start: int | None, alembic: bool, revises: str | None) -> None:
     """Print the script for a database with an older menzil.
 
     It skips what the database already has, so it may be run again.
     """
-    click.echo(script("upgrade", start=start), nl=False)
+    if revises is not None and not alembic:
+        raise click.UsageError("--revises is for a revision of Alembic: give --alembic, too.")
+    click.echo(revision(start=start, revises=revises) if alembic else script("upgrade", start=start), nl=False)
 
 
 @sql.command()

@@ -72,7 +72,7 @@ def up(
                     click.echo(f"http://{HOST}:{port}/")
                 elif not crew.told_to_stop and crew.ended() is None:
                     say(f"The console is slow to start: look at http://{HOST}:{port}/ in a moment.")
-            admin = " The console lets in whoever reaches it from this machine, as admin." if door is not None else ""
+            admin = " The console lets in every user of this machine, as admin." if door is not None else ""
             say(f"Ctrl-C stops everything.{admin}")
             code = crew.watch()
             if crew.told_to_stop:

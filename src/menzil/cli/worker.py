@@ -109,11 +109,19 @@ def _find(app: str | None) -> Worker:
         raise UsageError(f"There is no module {module!r} here.", hint="run this where it can be imported") from None
     for part in name.split("."):
         if not hasattr(found, part):
-            raise UsageError(f"The module {module!r} has no {name!r}.", hint="write MODULE:APP, such as shop.tasks:app")
+            raise UsageError(f"The module {module!r} has no {name!r}.", hint=_workers_of(module))
         found = getattr(found, part)
     if not isinstance(found, Worker):
-        raise UsageError(f"{app} is a {type(found).__name__}, not a menzil.Worker.")
+        raise UsageError(f"{app} is a {type(found).__name__}, not a menzil.Worker.", hint=_workers_of(module))
     return found
+
+
+def _workers_of(module: str) -> str:
+    """What could have been meant: the workers that the module has."""
+    names = [name for name, value in vars(import_module(module)).items() if isinstance(value, Worker)]
+    if not names:
+        return f"{module} has no worker: write `app = menzil.Worker()` there, and its handlers below"
+    return "write " + " or ".join(f"{module}:{name}" for name in names)
 
 
 def _is_module(name: str) -> bool:

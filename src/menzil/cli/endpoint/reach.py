@@ -23,7 +23,7 @@ def warn_of_closed(db: Database, protocol: str, config: dict[str, Any]) -> None:
     def settings(names: tuple[str, ...]) -> Mapping[str, str]:
         return {name: db.run(upkeep.setting(name)) for name in names}
 
-    if protocol in ("nats", "redis"):
+    if protocol in ("amqp", "kafka", "mqtt", "nats", "redis"):
         guard, named = Guard.for_brokers(settings(_BROKERS)), hosts(protocol, config)
     else:
         guard, named = Guard.from_settings(settings(_HTTP)), _host(config)

@@ -63,16 +63,16 @@ _SOURCE = (
 
 @dataclass
 class Workshop:
-    """A database that fits, and Spark once somebody asks for it."""
+    """A database that fits, and Spark when it is first asked for."""
 
     dsn: str
     db: Database
     master: str | None
-    borrowed: bool  # somebody else's session is running in this process
+    borrowed: bool  # this process has a Spark session already, which is not ours to stop
 
     @cached_property
     def spark(self) -> SparkSession:
-        """The session; starting it takes seconds, so whatever can be refused without it is refused before.
+        """The session; starting it takes seconds, so refusals that need no session come before.
 
         Ask for it before anything of menzil.spark.jobs is imported: it is here that a missing extra has a sentence.
         """

@@ -10,7 +10,7 @@ from menzil.model.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: The format of a name that ends so. A directory is Parquet unless somebody says otherwise.
+#: The format of a name that ends so. A directory is Parquet unless --format names another one.
 _ENDINGS = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 
 

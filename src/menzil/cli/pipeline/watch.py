@@ -1,4 +1,4 @@
-"""How far Spark is, for whoever waits: a line that is written over at a terminal, a line now and then elsewhere."""
+"""How far Spark is, for a user who waits: a line that is written over at a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _watch(shop: Workshop, done: Event) -> None:
         sys.stderr.flush()
         if terminal:
             done.wait(LOOK)
-            sys.stderr.write("\r\x1b[K")  # whoever speaks next begins on an empty line
+            sys.stderr.write("\r\x1b[K")  # the next output begins on an empty line
             sys.stderr.flush()
 
 
