@@ -14,6 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     from menzil import AsyncMenzil, Menzil, Worker
+    from menzil.testing.console import ServedConsole
     from menzil.testing.receiver import Receiver
     from menzil.testing.server import Server
 
@@ -132,3 +133,12 @@ def menzil_receiver(_menzil_here: str) -> Iterator[Receiver]:
         receiver = Receiver(client)
         yield receiver
         receiver.close()
+
+
+@pytest.fixture
+def menzil_console(_menzil_here: str) -> Iterator[ServedConsole]:
+    """A console of the database of this test, for a browser or for a program that reads the JSON of its pages."""
+    from menzil.testing.console import served_console
+
+    with served_console(_menzil_here) as console:
+        yield console

@@ -4,7 +4,7 @@
   const tags = new Set(("a b bdi body br button caption circle code datalist dd defs del details dialog div dl dt figure footer form g h1 h2 h3 " +
     "head header html i input ins kbd label li line link main meta nav ol option output p path pattern polygon polyline pre rect script section select " +
     "span strong style summary svg table tbody td text textarea th thead time title tr ul").split(" "));
-  const attributes = new Set(("action autocapitalize autocomplete autofocus charset checked class colspan content cx cy d data-all data-as-of " +
+  const attributes = new Set(("action autocapitalize autocomplete autofocus charset checked class colspan content cx cy d data-age data-all data-as-of " +
     "data-go data-key data-live data-ms data-name data-root data-still data-theme data-told datetime defer fill for form formaction height hidden " +
     "href id inputmode lang list maxlength method name open pattern patternTransform patternUnits placeholder points preserveAspectRatio r rel " +
     "required role rows rx scope selected size spellcheck src stroke tabindex text-anchor title transform type value viewBox width " +

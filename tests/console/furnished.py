@@ -70,6 +70,10 @@ def _channels(mq: Menzil, conn: psycopg.Connection) -> None:
     mq.subscribe("order.paid", "warehouse", filter={"country": "NL"})
     mq.schedule_create("nightly-report", "0 3 * * *", "reports", {"kind": "daily"}, time_zone="Europe/Istanbul")
     mq.schedule_create("tick", "*/5 * * * *", "imports", {"kind": "tick"})
+    # A paused one: a bridge that no process runs would be a finding of the health check.
+    config = '{"host": "valkey.internal", "stream": "orders", "start": "earliest", "auth": {"password": "bridge-word"}}'
+    conn.execute("select menzil.bridge_create('orders', 'redis', %s::jsonb, 'imports')", (config,))
+    conn.execute("select menzil.bridge_begin('orders', 'orders', '0-0'), menzil.bridge_pause('orders')")
 
 
 def _workers(conn: psycopg.Connection) -> None:

@@ -108,6 +108,11 @@ def _places(mq: Menzil, conn: psycopg.Connection) -> None:
         conn.execute(hello, (text, text, number, text[:100], [text, f"{text}."]))
         options = {"ordering_key": text, "metadata": {text: text}}
         mq.schedule_create(text, "*/5 * * * *", text, {text: text}, **options)  # type: ignore[arg-type]
+        bridge = Jsonb({"host": "valkey.internal", "stream": "s", "start": "earliest"})
+        conn.execute("select menzil.bridge_create(%s, 'redis', %s, null, %s)", (text, bridge, text))
+        conn.execute("select menzil.bridge_begin(%s, %s, %s)", (text, text, text))
+        conn.execute("select menzil.bridge_open(%s, 'i', %s, 1, %s)", (text, text, text))
+        conn.execute("select menzil.bridge_heartbeat(%s, 'i', %s)", (text, text))
         conn.execute("select menzil.note_act(%s, %s, %s)", (f"a{number}", "message", text))
     conn.execute("select set_config('menzil.actor', '', false), set_config('menzil.via', '', false)")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import re
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,9 +14,7 @@ from http.cookies import SimpleCookie
 from typing import Any
 from urllib.parse import urlencode
 
-import uvicorn
-
-from menzil.console.running import _bound, config
+from menzil.console import running
 
 
 @dataclass
@@ -96,17 +93,5 @@ class Browser:
 @contextmanager
 def served(app: Any) -> Iterator[Browser]:
     """Serve an application, and lend a browser that knows its port."""
-    server = uvicorn.Server(config(app))
-    with _bound("127.0.0.1", 0) as listener:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        deadline = time.monotonic() + 60
-        while not server.started:
-            assert time.monotonic() < deadline, "the console did not start"
-            time.sleep(0.01)
-        try:
-            yield Browser(listener.getsockname()[1])
-        finally:
-            server.should_exit = True
-            thread.join(60)
-            assert not thread.is_alive(), "the console did not stop"
+    with running.served(app) as port:
+        yield Browser(port)

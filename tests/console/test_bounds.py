@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from menzil.console import Access, Console
 from menzil.console.database import Database
 from menzil.console.pages import all_pages
-from menzil.console.shared import GOOD_FOR, Shared
+from menzil.console.parts import Look
 from menzil.model.errors import RefusedError
 from menzil.ops import channels, looking
 from menzil.ops.op import Op
@@ -26,7 +25,7 @@ from tests.console.seat import Browser, served
 #: Tables that every page of the queue reads.
 LOCKED = (
     "message", "channel", "gate", "lane", "dead_letter", "worker", "event", "pulse_minute", "setting_value", "plan",
-    "schedule", "event_type", "subscription", "archive_month",
+    "schedule", "event_type", "subscription", "archive_month", "bridge",
 )  # fmt: skip
 
 
@@ -71,6 +70,32 @@ def test_one_locked_table_leaves_the_other_parts_of_a_page(full: Full) -> None:
         assert "A table is locked: this part waited 100 ms and gave up." in page.words
         twin = browser.get("/channels/billing.json")
         assert "locked" in twin.json["troubles"]["curve"]
+
+
+def test_every_part_that_is_missing_leaves_its_sentence_in_page_and_twin(
+    full: Full, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One part after the other is cut, and all others are there."""
+
+    def cut(look: Look) -> None:
+        raise psycopg.errors.LockNotAvailable
+
+    sentence, silent = "A table is locked: this part waited 100 ms and gave up.", []
+    console = Console(full.dsn, local=Access.admin("ada"))
+    with served(console) as browser:
+        for page, name in [(one, name) for one in all_pages() for name in one.parts]:
+            console.desk.forget()
+            place, _, query = paths(full)[page.path].partition("?")
+            with monkeypatch.context() as patched:
+                patched.setitem(page.parts, name, cut)
+                answer = browser.get(f"{place}?{query}")
+                twin = browser.get(f"{page.twin_path or place + '.json'}?{query}")
+            assert answer.status == 200
+            if sentence not in answer.words:
+                silent.append(f"{page.path} {name}")
+            if sentence not in twin.text:
+                silent.append(f"{page.path} {name} in JSON")
+    assert silent == []
 
 
 def test_statement_that_takes_long_is_stopped(full: Full) -> None:
@@ -132,28 +157,6 @@ def test_console_uses_four_connections_for_any_number_of_viewers(full: Full) -> 
         assert 1 <= row[0] <= 4 + 4, "four of this console and of the one that the session shares"
 
 
-def test_viewers_at_the_same_time_are_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("menzil.console.shared.GOOD_FOR", 600)  # two seconds may pass on a busy machine
-    shared, asked = Shared(), []
-    began = threading.Event()
-
-    with ThreadPoolExecutor(8) as threads:
-
-        def work() -> int:
-            asked.append(1)
-            began.wait(60)
-            return len(asked)
-
-        futures = [shared.get("key", lambda: threads.submit(work)) for _ in range(50)]
-        began.set()
-        assert {future.result(60) for future in futures} == {1}
-        assert shared.get("key", lambda: threads.submit(work)).result(60) == 1, "still good"
-        assert shared.get("other", lambda: threads.submit(work)).result(60) == 2
-        shared.forget()
-        assert shared.get("key", lambda: threads.submit(work)).result(60) == 3
-    assert GOOD_FOR == 2
-
-
 def test_role_that_only_watches_sees_every_page_without_messages(full: Full) -> None:
     with psycopg.connect(full.dsn, autocommit=True) as conn:
         conn.execute("create role console_watcher login password 'x' in role menzil_monitor")
@@ -209,3 +212,27 @@ def test_every_page_and_an_act_work_through_a_pooler_in_transaction_mode(db: str
 
 def test_no_page_asks_for_more_than_it_shows() -> None:
     assert {page.live for page in all_pages()} <= {0, 2, 3, 5, 10}
+
+
+def test_role_without_any_right_is_told_what_the_console_needs(full: Full) -> None:
+    with psycopg.connect(full.dsn, autocommit=True) as conn:
+        conn.execute("create role console_stranger login password 'x'")
+    try:
+        dsn = make_conninfo(full.dsn, user="console_stranger", password="x")
+        with served(Console(dsn, local=Access.admin("ada"))) as browser:
+            page = browser.get("/channels")
+            assert page.status == 200
+            assert "grant menzil_monitor, menzil_pipeline to the role of the console" in page.words
+    finally:
+        with psycopg.connect(full.dsn, autocommit=True) as conn:
+            conn.execute("drop role console_stranger")
+
+
+def test_page_of_workers_lists_some_of_many_channels_that_no_worker_serves(db: str) -> None:
+    with psycopg.connect(db, autocommit=True) as conn:
+        conn.execute("select count(menzil.channel_set('c' || g)) from generate_series(1, 300) g")
+        conn.execute("select count(menzil.send('c' || g, '{}')) from generate_series(1, 300) g")
+    with served(Console(db, local=Access.admin("ada"))) as browser:
+        page = browser.get("/workers")
+        assert page.text.count("menzil worker MODULE:APP --channels c") == 100
+        assert "And 200 more channels: all of them, the oldest first" in page.words

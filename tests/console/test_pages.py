@@ -131,7 +131,7 @@ def test_page_that_did_not_change_is_not_sent_again(seat: Browser) -> None:
     tag = first.headers["ETag"]
     again = seat.get("/audit", X_Menzil_Live="1", If_None_Match=tag)
     assert (again.status, again.body) == (304, b"")
-    assert re.fullmatch(r"\d\d:\d\d:\d\d \d+", again.headers["X-Menzil-As-Of"])
+    assert re.fullmatch(r"\d\d:\d\d:\d\d \d+ \d+", again.headers["X-Menzil-As-Of"])
 
 
 def test_search_line_is_in_the_url_and_goes_on(seat: Browser) -> None:

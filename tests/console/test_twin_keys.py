@@ -48,6 +48,7 @@ def commands(full: Full) -> dict[str, list[tuple[list[str], tuple[str, ...]]]]:
         "/plans": [(["plan", "list"], ("",))],
         "/plans/{id}": [(["plan", "show", str(full.ids.plan)], ("",))],
         "/schedules": [(["schedule", "list"], ("schedules.",))],
+        "/bridges": [(["bridge", "list"], ("bridges.",))],
         "/events": [
             (["event-type", "list"], ("event_types.",)),
             (["subscription", "list"], ("event_types.subscriptions.",)),

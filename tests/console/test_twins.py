@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import subprocess
 import sys
 from typing import Any
@@ -39,6 +41,27 @@ def test_every_page_has_a_twin_and_names_it(seat: Browser, full: Full, pattern: 
     assert answer.json not in ({}, [], None)
     link = f'rel="alternate" type="application/json" href="{twin_of(full, pattern)}"'
     assert link in seat.get(paths(full)[pattern]).text.replace("&amp;", "&")
+
+
+def test_a_filter_that_a_page_does_not_have_is_refused_instead_of_ignored(seat: Browser) -> None:
+    answer = seat.get("/messages.json?channel=billing")
+    assert answer.status == 400
+    assert answer.json == {
+        "error": "This page does not read the query word 'channel'.", "hint": "It reads q, before, limit."
+    }  # fmt: skip
+    assert seat.get("/channels.json?contain=a").json["hint"] == "Did you mean contains?"
+    assert seat.get("/settings.json?a=1").json["hint"] == "It reads none."
+    # A page for people opens all the same, and its link to the JSON has only what the JSON reads.
+    page = seat.get("/messages?q=status:failed&utm_source=mail")
+    assert page.status == 200
+    assert 'href="/messages.json?q=status%3Afailed"' in page.text
+
+
+def test_every_word_that_a_page_reads_is_one_that_it_asks_for() -> None:
+    for page in all_pages():
+        source = inspect.getsource(inspect.getmodule(next(iter(page.parts.values()))))
+        read = re.findall(r'(?:look\.(?:text|number)|_number\(look,|query\.get)\(?"?\s*"?(\w+)"', source)
+        assert set(read) <= set(page.asks), page.path
 
 
 def shape(value: Any, depth: int = 3) -> Any:

@@ -22,6 +22,11 @@ Of a database, by `menzil metrics --prometheus`, `menzil metrics --serve` and `/
 has `_bucket` with the label `le`, and no `_sum`: the pulse does not add durations up. `status_class` is `1xx` to
 `5xx` for tries that failed with an HTTP status, and empty otherwise. `result` is completed, failed, deferred or
 recovered (the lease ran out).
+
+A scrape reads a bounded part of a deep queue. Where it reads less than all, `menzil_messages_waiting_is_lower_bound`
+of a channel is 1: its `menzil_messages_waiting` and `menzil_oldest_waiting_seconds` are lower bounds. An alert about
+less than a number asks `menzil_messages_waiting < 100 unless menzil_messages_waiting_is_lower_bound == 1`; one about
+more than a number needs no such word. `menzil_queue_depth` is the whole queue at any depth, from registers.
 """
 
 OF_WORKERS = """

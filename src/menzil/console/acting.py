@@ -186,5 +186,5 @@ class Acting:
             self._results[visit.session.id, key] = (act, given, found)
             while len(self._results) > MOST_RESULTS:
                 self._results.popitem(last=False)
-            self._desk.shared.forget()
+            self._desk.forget()
         return found if isinstance(found, Trouble) else None

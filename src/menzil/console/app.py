@@ -24,6 +24,7 @@ from menzil.console.guards import MOST_BYTES, RefusedRequestError, guarded
 from menzil.console.hosts import Hosts
 from menzil.console.iceberg import Iceberg
 from menzil.console.measuring import Measuring, check_digest
+from menzil.console.mounting import below_prefix, check_prefix, live
 from menzil.console.pages import all_pages
 from menzil.console.programs import Programs
 from menzil.console.serving import page_handler, twin_handler
@@ -66,9 +67,7 @@ class Console:
     ) -> None:
         """`signer`, `door` and `name` are for a console among several (console/several.py)."""
         if payloads is not None and payloads not in PAYLOADS:
-            raise UsageError(f"{payloads!r} is no way to show payloads.", hint=f"use one of {', '.join(PAYLOADS)}")
-        if prefix and (not prefix.startswith("/") or prefix.endswith("/")):
-            raise UsageError("The prefix of a console begins with a slash and does not end with one.")
+            raise UsageError(f"{payloads!r} is not a way to show payloads.", hint=f"use one of {', '.join(PAYLOADS)}")
         check_digest(metrics_token)
         found = choose(dsn, "the argument dsn")
         if found is None:
@@ -80,7 +79,7 @@ class Console:
         paths = {page.path for page in pages}
         self.desk = self._desk = Desk(Database(found, acts_dsn), door, signer, options, paths, name)
         self._hosts = Hosts(None if authorize is not None and not hosts else hosts)
-        self._prefix = prefix
+        self._prefix = check_prefix(prefix)
         self._router = Router(_routes(self._desk), default=self._nothing, redirect_slashes=False)
 
     @asynccontextmanager
@@ -99,28 +98,11 @@ class Console:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await live(receive, send, self.close)
         elif scope["type"] == "http":
-            await self._serve(self._below_prefix(scope), receive, send)
+            await self._serve(below_prefix(scope, self._prefix), receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
-
-    async def _live(self, receive: Receive, send: Send) -> None:
-        await receive()
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        async with self.lifespan():
-            pass
-        await send({"type": "lifespan.shutdown.complete"})
-
-    def _below_prefix(self, scope: Scope) -> Scope:
-        """The scope as if we were mounted at our prefix, whether the proxy in front keeps or strips it."""
-        if not self._prefix:
-            return scope
-        outer, path = str(scope.get("root_path", "")).rstrip("/"), route_path(scope)
-        kept = path == self._prefix or path.startswith(f"{self._prefix}/")
-        inner = path if kept else self._prefix + path
-        return {**scope, "root_path": outer + self._prefix, "path": outer + inner}
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         send = guarded(send, scope)

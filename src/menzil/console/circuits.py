@@ -17,20 +17,30 @@ from menzil.watch.endpoints import CLASSES
 STATES = {"closed": "closed", "half_open": "half-open", "open": "open", "rest": "resting"}
 #: The class of the drawing for each class of tries.
 KINDS = dict(zip(CLASSES, ("ok", "moved", "refused", "broken", "silent"), strict=True))
+#: Classes of tries by what they are called. A broker takes a message or not; only HTTP has a status.
+_OF_HTTP = {name: name for name in CLASSES}
+_OF_BROKERS = {"2xx": "taken", "no answer": "not taken"}
+
+
+def classes(protocol: str | None) -> dict[str, str]:
+    """What each class of tries is called at an endpoint of this protocol."""
+    return _OF_HTTP if protocol in (None, "http") else _OF_BROKERS
+
 
 #: Where the band is, and where the bars end.
 BAND, HEIGHT = 18.0, 22.0
 
 
-def timeline(found: Mapping[str, Any]) -> Markup:
+def timeline(found: Mapping[str, Any], called: Mapping[str, str] = _OF_HTTP) -> Markup:
     """Band, bars and marks of changes over the same time."""
     rows, start, end = found["tries"], found["from"], found["to"]
     whole = (end - start).total_seconds()
     total = {name: sum(row[name] for row in rows) for name in CLASSES}
     opened = sum(1 for band in found["bands"] if band["state"] == "open")
+    told = ", ".join(f"{number:,} {called.get(name, name)}" for name, number in total.items() if number)
     words = (
         f"Circuit over the last {span(whole)}: now {STATES[found['bands'][-1]['state']]}, {many(opened, 'time')} open; "
-        f"tries: " + (", ".join(f"{number:,} {name}" for name, number in total.items() if number) or "none")
+        f"tries: {told or 'none'}"
     )
 
     def draw(frame: Frame) -> str:
@@ -45,7 +55,7 @@ def timeline(found: Mapping[str, Any]) -> Markup:
             parts.append(svg.rect(left, BAND, wide, HEIGHT, f"band {band['state']}", tip))
             if wide > 60:
                 parts.append(svg.text(left + 7, BAND + 15, STATES[band["state"]], "bandword"))
-        parts += _bars(frame, rows, found["step_s"])
+        parts += _bars(frame, rows, found["step_s"], called)
         for one in found["marks"][-40:]:
             by = f" by {one['actor']}" if one["actor"] else ""
             tip = plain(f"{clock(one['at'])}: {one['what']}{by}")
@@ -61,7 +71,7 @@ def timeline(found: Mapping[str, Any]) -> Markup:
     return Markup(both(draw))
 
 
-def _bars(frame: Frame, rows: list[dict[str, Any]], step: float) -> list[str]:
+def _bars(frame: Frame, rows: list[dict[str, Any]], step: float, called: Mapping[str, str]) -> list[str]:
     most = max((sum(row[name] for name in CLASSES) for row in rows), default=0) or 1
     top = BAND + HEIGHT + 12
     wide = frame.inner / max(len(rows), 1)
@@ -73,7 +83,7 @@ def _bars(frame: Frame, rows: list[dict[str, Any]], step: float) -> list[str]:
         parts.append(svg.text(frame.left - 8, frame.low - one * scale + 4, svg.short(one), "tick", "end"))
     for place, row in enumerate(rows):
         at = frame.low
-        tip = ", ".join(f"{row[name]:,} {name}" for name in CLASSES if row[name])
+        tip = ", ".join(f"{row[name]:,} {called.get(name, name)}" for name in CLASSES if row[name])
         for name in CLASSES:
             if row[name]:
                 high = row[name] * scale

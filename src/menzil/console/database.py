@@ -10,11 +10,16 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 
+import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from menzil.client.pool import OwnPool, PoolOptions
+from menzil.console.budget import Budget
+from menzil.console.questions import Common
 from menzil.model.errors import MenzilError
 from menzil.ops import acting, seat
 from menzil.ops.connecting import Conn
@@ -45,21 +50,46 @@ class TooLateError(MenzilError):
     """The time of a page was over before a part of it was asked for."""
 
 
+@dataclass
+class Seen:
+    """What a look cost, in seconds of the database, and of when the oldest answer is that it got from another one."""
+
+    spent: float = 0.0
+    oldest: datetime | None = None
+
+
 class _Reading:
     """Runs Ops in read-only transactions until the time of the page is over.
 
     A refusal ends its transaction, and the next Op begins another one: a part may ask for something else then.
     """
 
-    def __init__(self, conn: Conn, deadline: float) -> None:
+    def __init__(self, conn: Conn, deadline: float, seen: Seen, common: Common | None) -> None:
         self._conn = conn
         self._deadline = deadline
+        self._seen = seen
+        self._common = common
         self._open: ExitStack | None = None
 
     def __call__(self, op: Op[T]) -> T:
+        if self._common is None:
+            return self._ask(op)
+        try:
+            found, at = self._common.ask(op, self._ask, self._left())
+        except TimeoutError:
+            raise TooLateError(TOO_LATE) from None
+        if at is not None:
+            self._seen.oldest = min(self._seen.oldest or at, at)
+        return found
+
+    def _left(self) -> float:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TooLateError(TOO_LATE)
+        return left
+
+    def _ask(self, op: Op[T]) -> T:
+        left, began, waited = self._left(), time.monotonic(), 0.0
         try:
             if self._open is None:
                 self._open = ExitStack()
@@ -67,8 +97,12 @@ class _Reading:
                 run(self._conn, seat.limits(min(STATEMENT, left), LOCK, IDLE), own=True)
             return run(self._conn, op, own=True)
         except BaseException as error:
+            if isinstance(error, psycopg.errors.LockNotAvailable):
+                waited = LOCK  # the database did nothing meanwhile
             self.end(error)
             raise
+        finally:
+            self._seen.spent += max(time.monotonic() - began - waited, 0.0)
 
     def end(self, error: BaseException | None = None) -> None:
         """End the transaction."""
@@ -93,6 +127,7 @@ class Database:
     def __init__(self, dsn: str, acts: str | None = None) -> None:
         options = PoolOptions(prepare=False, max_size=READERS, timeout=STATEMENT)
         self._reads = OwnPool(named(dsn), options)
+        self.budget, self.common = Budget(), Common()
         self._acts = OwnPool(named(acts or dsn), PoolOptions(prepare=False, max_size=ACTORS, timeout=STATEMENT))
         self._readers = ThreadPoolExecutor(READERS, "menzil-console-read")
         self._actors = ThreadPoolExecutor(ACTORS, "menzil-console-act")
@@ -105,20 +140,21 @@ class Database:
         """Let a thread of the actors do this; it calls act()."""
         return self._actors.submit(work)
 
-    def read(self, ask: Callable[[Run], T], deadline: float) -> T:
-        """Ask in a read-only transaction; in a thread."""
+    def read(self, ask: Callable[[Run], T], deadline: float, seen: Seen | None = None) -> T:
+        """Ask in a read-only transaction; in a thread. With `seen`, answers may be those that another page got."""
         if time.monotonic() > deadline:
             raise TooLateError(TOO_LATE)
-        conn = self._reads.take()
+        conn, own = self._reads.take(), seen or Seen()
         try:
             conn.read_only = True
-            reading = _Reading(conn, deadline)
+            reading = _Reading(conn, deadline, own, None if seen is None else self.common)
             try:
                 return ask(reading)
             finally:
                 reading.end()
         finally:
             self._reads.give_back(conn)
+            self.budget.spend(own.spent)
 
     def act(self, actor: str, change: Callable[[Run], T]) -> T:
         """Change something in one transaction that says who does it; in a thread."""

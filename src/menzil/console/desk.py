@@ -22,7 +22,7 @@ from menzil.console.door import Door, Visit
 from menzil.console.nav import places
 from menzil.console.render import render
 from menzil.console.rules import Rules, read_rules
-from menzil.console.shared import Shared
+from menzil.console.shared import OPENED, Shared
 from menzil.console.signing import Signer
 from menzil.console.texts import slug
 from menzil.model.redact import Redactor
@@ -36,6 +36,8 @@ THEME_COOKIE = "menzil-theme"
 RULES_FOR = 10.0
 #: Seconds of its time that a page waits for them.
 RULES_WAIT = 1.0
+#: Seconds that a page waits for an answer anew where the one before is known.
+PATIENCE = 1.0
 
 
 @dataclass(frozen=True)
@@ -60,14 +62,29 @@ class Desk:
         self.database, self.door, self.signer, self.options = database, door, signer, options
         self.name = name
         self.databases: list[tuple[str, str]] = []  # where there are several: their names and paths
-        self.shared = Shared()
+        self.shared = Shared(database.budget)
         self.nav = places(paths)
         self._rules: tuple[float, Rules] | None = None
 
-    async def ask(self, key: tuple[Any, ...], work: Callable[[], T], timeout: float) -> T:
-        """An answer that all share, from a thread of the readers; TimeoutError when it takes longer."""
-        future: Future[T] = self.shared.get(key, lambda: self.database.submit(work))
-        return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), timeout)
+    async def ask(self, key: tuple[Any, ...], work: Callable[[], T], timeout: float, most_age: float = OPENED) -> T:
+        """An answer that all share, from a thread of the readers; TimeoutError when it takes longer.
+
+        While a new answer takes long, the one before it, if that is no older than `most_age` seconds; with 0, never.
+        """
+        found = self.shared.get(key, lambda: self.database.submit(work), most_age)
+        patience = timeout if found.known is None else min(timeout, PATIENCE)
+        try:
+            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(found.future)), patience)
+        except TimeoutError:
+            if found.known is None:
+                raise
+            known: Future[T] = found.known
+            return known.result()
+
+    def forget(self) -> None:
+        """Let every page be asked for anew: an operator has just changed something."""
+        self.database.common.forget()
+        self.shared.forget()
 
     async def act(self, work: Callable[[], T]) -> T:
         """An answer from a thread of the actors; the person may go, the act goes on."""
@@ -82,7 +99,7 @@ class Desk:
         if self._rules is None or time.monotonic() - self._rules[0] > RULES_FOR:
             left = max(min(deadline - time.monotonic(), RULES_WAIT), 0.01)
             try:
-                found = await self.ask(("rules",), lambda: read_rules(self.database, self.options.payloads), left)
+                found = await self.ask(("rules",), lambda: read_rules(self.database, self.options.payloads), left, 0)
             except TimeoutError:
                 found = None
             if found is None:
@@ -140,6 +157,7 @@ class Desk:
             "live": 0,
             "as_of": None,
             "ms": None,
+            "age": 0.0,
             "json_path": None,
             "nav_path": "",
             "troubles": {},
@@ -149,7 +167,7 @@ class Desk:
 
 
 def url(request: Request, path: str, **query: Any) -> str:
-    """A link: below whatever prefix the console is mounted at; words that are None or empty are left out."""
+    """A link below the prefix that the console is mounted at; words that are None or empty are left out."""
     words = urlencode({name: value for name, value in query.items() if value not in (None, "")})
     return quote(request.scope.get("root_path", "").rstrip("/"), safe="/:@+~") + path + (f"?{words}" if words else "")
 

@@ -85,7 +85,7 @@ class Entering:
             return True
 
         try:
-            well = await self._desk.ask(("healthz",), look, 2.5)
+            well = await self._desk.ask(("healthz",), look, 2.5, 0)
         except TimeoutError:
             well = False
         return Response(status_code=200 if well else 503)

@@ -39,7 +39,7 @@ class RefusedRequestError(Exception):
 
 
 def guarded(send: Send, scope: Scope) -> Send:
-    """Add the headers to whatever is answered."""
+    """Add the headers to every answer."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

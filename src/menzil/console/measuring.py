@@ -11,6 +11,7 @@ from typing import TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
+from menzil.console.database import Seen
 from menzil.console.desk import Desk
 from menzil.console.guards import RefusedRequestError
 from menzil.console.hosts import is_loopback
@@ -45,7 +46,7 @@ class Measuring:
 
     def run(self, op: Op[T]) -> T:
         """Run an Op for the exporter."""
-        return self._desk.database.read(lambda run: run(op), time.monotonic() + SCRAPE)
+        return self._desk.database.read(lambda run: run(op), time.monotonic() + SCRAPE, Seen())
 
     def demand(self, request: Request) -> None:
         """Refuse who does not have the token."""

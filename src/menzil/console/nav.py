@@ -18,7 +18,7 @@ PLACES: tuple[tuple[Place, ...], ...] = (
     (Place("Overview", "/", "o"), Place("Channels", "/channels", "c"), Place("Turns", "/turns"),
      Place("Messages", "/messages", "m"), Place("Send", "/send")),
     (Place("Endpoints", "/endpoints", "e"), Place("Dead letters", "/dead", "d"), Place("Plans", "/plans", "p"),
-     Place("Schedules", "/schedules"), Place("Events", "/events")),
+     Place("Schedules", "/schedules"), Place("Events", "/events"), Place("Bridges", "/bridges")),
     (Place("Workers", "/workers", "w"), Place("Lake", "/lake"), Place("Health", "/health"), Place("Audit", "/audit"),
      Place("Settings", "/settings")),
 )  # fmt: skip

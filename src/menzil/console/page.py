@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from menzil.console.access import Access, Role
@@ -33,6 +33,11 @@ class Shown:
     def at(self) -> datetime:
         """As of when the page is: its oldest part."""
         return min(one.at for one in self.answers.values())
+
+    @property
+    def age(self) -> float:
+        """How many seconds old the page is."""
+        return (datetime.now(UTC) - self.at).total_seconds()
 
     @property
     def ms(self) -> float:
@@ -65,8 +70,8 @@ class Page:
     nav: str = ""
     #: Seconds between two looks of a page that is open; 0 for a page that stays as it is.
     live: int = 5
-    #: Words of the query that the parts do not read, so that they do not make another answer.
-    ignored: frozenset[str] = field(default_factory=frozenset)
+    #: Words of the query that the page reads. Its JSON refuses others: a program has misspelled a filter.
+    asks: tuple[str, ...] = ()
 
     @property
     def json_path(self) -> str:

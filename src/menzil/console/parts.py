@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 
+from menzil.console import documents
 from menzil.console.access import Payloads
-from menzil.console.database import LOCK, PAGE, TOO_LATE, Database
-from menzil.model.errors import MenzilError, UnknownNameError
+from menzil.console.database import LOCK, PAGE, TOO_LATE, Database, Seen
+from menzil.model.errors import MenzilError, PermissionDeniedError, UnknownNameError
 from menzil.model.redact import Redactor
 from menzil.watch.finding import Run
 
@@ -44,8 +46,34 @@ class Look:
 
 
 Part = Callable[[Look], Any]
+T = TypeVar("T", bound=Part)
+
+
+def reading(*words: str) -> Callable[[T], T]:
+    """Say which words of the query a part reads: it gets no others, and pages that differ in others share its answer.
+
+    A part without this reads all of them.
+    """
+
+    def mark(part: T) -> T:
+        _READS[part] = frozenset(words)
+        return part
+
+    return mark
+
+
+_READS: dict[Part, frozenset[str]] = {}
+
+
+def reads(part: Part, word: str) -> bool:
+    """Whether the part reads this word of the query."""
+    return part not in _READS or word in _READS[part]
+
 
 LOGGER = logging.getLogger("menzil.console")
+
+#: For a role that may not even look at the schema.
+NO_RIGHTS = "Let an administrator run: grant menzil_monitor, menzil_pipeline to the role of the console."
 
 
 class NotThereError(UnknownNameError):
@@ -62,21 +90,24 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a part found, when, and how long it took in milliseconds."""
+    """What a part found, as of when, how long it took in milliseconds, and for how long the database worked."""
 
     value: Any
     at: datetime
     ms: float
     trouble: Trouble | None = None
     missing: bool = False
+    spent: float = 0.0
+    #: A mark of what was found; times are exact here, so that only their distance from now does not change it.
+    mark: str = ""
 
 
 def ask(database: Database, part: Part, look: Callable[[Run], Look], deadline: float) -> Answer:
-    """Ask for one part; whatever happens is an answer."""
+    """Ask for one part; an error becomes an answer, too."""
     began = time.monotonic()
-    trouble, missing, value = None, False, None
+    trouble, missing, value, seen = None, False, None, Seen()
     try:
-        value = database.read(lambda run: part(look(run)), deadline)
+        value = database.read(lambda run: part(look(run)), deadline, seen)
     except NotThereError as error:
         trouble, missing = Trouble(error.message, error.hint), True
     except (MenzilError, psycopg.Error) as error:
@@ -84,16 +115,26 @@ def ask(database: Database, part: Part, look: Callable[[Run], Look], deadline: f
     except Exception:  # a bug of one part must not cost the others
         LOGGER.exception("a part of a page failed")
         trouble = Trouble("This part of the page failed.", "The log of the console has the details.")
-    return Answer(value, datetime.now(UTC), (time.monotonic() - began) * 1000, trouble, missing)
+    at, ms = seen.oldest or datetime.now(UTC), (time.monotonic() - began) * 1000
+    return Answer(value, at, ms, trouble, missing, seen.spent, _mark(value, trouble))
+
+
+def _mark(value: Any, trouble: Trouble | None) -> str:
+    """Made once for all viewers."""
+    text = documents.dumps([value, trouble and trouble.sentence])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def late() -> Answer:
     """The answer of a part that was still under way when the page had to go out."""
-    return Answer(None, datetime.now(UTC), PAGE * 1000, Trouble(TOO_LATE, "It is asked for again in a moment."))
+    trouble = Trouble(TOO_LATE, "It is asked for again in a moment.")
+    return Answer(None, datetime.now(UTC), PAGE * 1000, trouble, mark=_mark(None, trouble))
 
 
 def explain(error: MenzilError | psycopg.Error) -> Trouble:
     """One sentence for the place of a part."""
+    if isinstance(error, PermissionDeniedError) and "for schema menzil" in error.message:
+        return Trouble(error.message, NO_RIGHTS)  # the hint of the client speaks of roles that send and work
     if isinstance(error, MenzilError):
         return Trouble(error.message, error.hint)
     match error:

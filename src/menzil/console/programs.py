@@ -55,7 +55,7 @@ class Programs:
         except (MenzilError, psycopg.Error) as error:
             trouble = explain(error)
             return JSONResponse({"error": trouble.sentence, "hint": trouble.hint}, _status(error))
-        self._desk.shared.forget()
+        self._desk.forget()
         return JSONResponse(dict(done.answer))
 
 

@@ -36,11 +36,17 @@ def environment() -> Environment:
         "said": texts.said, "weblink": texts.link, "slug": texts.slug, "count": words.count, "capped": words.capped,
         "span": words.span, "size": words.size, "moment": words.moment, "exact": words.exact, "iso": words.iso,
         "clock": words.clock, "day_clock": words.day_clock, "json": documents.dumps, "short": svg.short,
-        "rate": words.rate, "share": words.share, "is_id": words.is_id, "shell": quote,
-        "said_items": _said_items, "without": _without,
+        "aged": words.aged, "rate": words.rate, "share": words.share, "is_id": words.is_id, "shell": quote,
+        "said_items": _said_items, "said_facts": _said_facts, "without": _without,
     }  # fmt: skip
     made.globals |= {"many": words.many, "seek": _seek, "versions": versions()}
     return made
+
+
+def prepare() -> None:
+    """Compile every template, so that no viewer waits for it."""
+    for name in environment().list_templates():
+        environment().get_template(name)
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
@@ -51,6 +57,17 @@ def render(template: str, values: Mapping[str, Any]) -> str:
 def _said_items(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Names and values of strangers, for a list of facts."""
     return [(str(name), texts.said(value)) for name, value in found.items()]
+
+
+def _said_facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The same for words of an answer: yes and no instead of true and false, and names as people write them."""
+    return [(str(name).replace("_", " ").capitalize(), texts.said(_word(value))) for name, value in found.items()]
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else documents.dumps(value)
 
 
 def _without(found: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""The request of a try as the deliverer would send it, with marks in place of secrets. Nothing is sent."""
+"""A try as the deliverer would send it, with marks in place of secrets: a request, or what a broker gets.
+
+Nothing is sent.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from menzil.model.secret_paths import is_secret_header
+from menzil.watch.destination import destination
 
 #: Stands for what only the worker knows.
 SECRET = "(secret)"
 
 
 def request_lines(endpoint: Mapping[str, Any], message: Mapping[str, Any]) -> list[str]:
-    """The request line and its headers."""
+    """The request line and its headers; of a broker, where it goes and what goes with it."""
+    if endpoint["protocol"] != "http":
+        return _published(endpoint, message)
     config = endpoint["config"] or {}
     url = urlsplit(str(config.get("url", "")))
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
@@ -31,6 +37,16 @@ def request_lines(endpoint: Mapping[str, Any], message: Mapping[str, Any]) -> li
     if trace:
         headers["traceparent"] = str(trace)
     return lines + [f"{name}: {value}" for name, value in sorted(headers.items())]
+
+
+def _published(endpoint: Mapping[str, Any], message: Mapping[str, Any]) -> list[str]:
+    config = endpoint["config"] or {}
+    place = destination(endpoint["protocol"], config) or endpoint["protocol"]
+    told = {"id": message["id"], "ordering key": message["ordering_key"], "correlation id": message["correlation_id"]}
+    headers = {str(name).lower(): str(value) for name, value in (message["headers"] or {}).items()}
+    headers |= {str(name).lower(): _shown(name, value) for name, value in (config.get("headers") or {}).items()}
+    lines = [f"to {place}", *(f"{name}: {value}" for name, value in told.items() if value is not None)]
+    return lines + [f"header {name}: {value}" for name, value in sorted(headers.items())]
 
 
 def _shown(name: str, value: Any) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
@@ -31,6 +33,32 @@ def serve(
     """Serve until SIGTERM or SIGINT; requests under way may finish. `handed` is a socket that listens already."""
     with handed or _bound(host, port) as listener:
         _Server(config(app), ready).run(sockets=[listener])
+
+
+@contextmanager
+def served(app: ASGIApp) -> Iterator[int]:
+    """Serve in a thread of this process, on a free port of loopback; yields the port. For tests."""
+    up = threading.Event()
+    server = _Server(config(app), lambda _: up.set())
+
+    def run() -> None:
+        try:
+            server.run(sockets=[listener])
+        finally:
+            up.set()  # also when it could not start
+
+    with _bound("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=run, name="menzil console", daemon=True)
+        thread.start()
+        try:
+            if not up.wait(60) or not server.started:
+                raise UsageError("The console did not start.", hint="its log says why")
+            yield int(listener.getsockname()[1])
+        finally:
+            server.should_exit = True
+            thread.join(60)
+    if thread.is_alive():
+        raise UsageError("The console did not stop within a minute.", hint="is a request still open?")
 
 
 def config(app: ASGIApp) -> uvicorn.Config:

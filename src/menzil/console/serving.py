@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable
+from difflib import get_close_matches
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,6 +19,7 @@ from menzil.console.door import Visit
 from menzil.console.guards import RefusedRequestError
 from menzil.console.page import Page, Shown
 from menzil.console.parts import Answer, Look
+from menzil.console.shared import OPEN, OPENED
 from menzil.console.texts import unslug
 from menzil.watch.finding import Run
 
@@ -42,6 +44,7 @@ def page_handler(desk: Desk, page: Page) -> Handler:
             "live": page.live,
             "as_of": shown.at,
             "ms": shown.ms,
+            "age": shown.age,
             "nav_path": page.nav or page.path,
             "json_path": _twin(request, page, shown),
         }
@@ -56,6 +59,7 @@ def twin_handler(desk: Desk, page: Page) -> Handler:
     """The page in JSON."""
 
     async def serve(request: Request) -> Response:
+        _refuse_unknown(page, request)
         visit, shown, _ = await _shown(desk, page, request)
         troubles = {name: one.sentence for name, one in shown.troubles.items()}
         _demand(shown)
@@ -78,23 +82,38 @@ async def _shown(desk: Desk, page: Page, request: Request) -> tuple[Visit, Shown
         raise RefusedRequestError(403, f"This page needs the role {page.role}.", f"Yours is {visit.access.role}.")
     rules = await desk.rules(deadline)
     path = {name: unslug(value) for name, value in request.path_params.items()}
-    query = {name: value for name, value in request.query_params.items() if name not in page.ignored}
+    query = dict(request.query_params)
     sees = visit.access.sees(rules.payloads)
-    words = tuple(sorted(query.items()))
+    most_age = OPEN if is_live(request) else OPENED
 
     async def one(name: str) -> tuple[str, Answer]:
-        def look(run: Run) -> Look:
-            return Look(run, path, query, sees, lambda: rules.redactor, desk.options.lake)
+        part = page.parts[name]
+        words = {word: value for word, value in query.items() if parts.reads(part, word)}
 
-        key = (page.path, name, tuple(sorted(path.items())), words, sees)
+        def look(run: Run) -> Look:
+            return Look(run, path, words, sees, lambda: rules.redactor, desk.options.lake)
+
+        # What counts as a secret is in the answer: after a change of the setting the one made before it is of no use.
+        hidden = (repr(rules.redactor), bool(rules.redactor.faults))
+        key = (page.path, name, tuple(sorted(path.items())), tuple(sorted(words.items())), sees, hidden)
         try:
-            work = lambda: parts.ask(desk.database, page.parts[name], look, deadline)  # noqa: E731
-            return name, await desk.ask(key, work, max(deadline - time.monotonic(), 0.01))
+            work = lambda: parts.ask(desk.database, part, look, deadline)  # noqa: E731
+            return name, await desk.ask(key, work, max(deadline - time.monotonic(), 0.01), most_age)
         except TimeoutError:
             return name, parts.late()
 
     answers = dict(await asyncio.gather(*map(one, page.parts)))
     return visit, Shown(answers, path, dict(request.query_params), visit.access), sees
+
+
+def _refuse_unknown(page: Page, request: Request) -> None:
+    """Refuse a word that this page does not read: a misspelled filter would return everything, with status 200."""
+    for word in request.query_params:
+        if word not in page.asks:
+            near = get_close_matches(word, page.asks, 1)
+            known = f"It reads {', '.join(page.asks)}." if page.asks else "It reads none."
+            hint = f"Did you mean {near[0]}?" if near else known
+            raise RefusedRequestError(400, f"This page does not read the query word {word!r}.", hint)
 
 
 def _demand(shown: Shown) -> None:
@@ -105,18 +124,18 @@ def _demand(shown: Shown) -> None:
 
 
 def _tag(shown: Shown, acts: frozenset[str]) -> str:
-    """A mark of what is shown; times are exact here, so that only their distance from now does not change it."""
-    found = {name: [one.value, one.trouble and one.trouble.sentence] for name, one in shown.answers.items()}
+    """A mark of what is shown, and to whom."""
+    found = {name: one.mark for name, one in shown.answers.items()}
     text = documents.dumps([found, sorted(acts), shown.access.role])
-    return f'"{hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]}"'
+    return f'"{hashlib.sha256(text.encode()).hexdigest()[:24]}"'
 
 
 def _as_of(shown: Shown) -> str:
-    return f"{shown.at:%H:%M:%S} {shown.ms:.0f}"
+    return f"{shown.at:%H:%M:%S} {shown.ms:.0f} {shown.age:.0f}"
 
 
 def _twin(request: Request, page: Page, shown: Shown) -> str:
     path = page.json_path
     for name, value in request.path_params.items():
         path = path.replace(f"{{{name}}}", str(value))
-    return url(request, path, **shown.query)
+    return url(request, path, **{word: value for word, value in shown.query.items() if word in page.asks})

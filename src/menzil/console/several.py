@@ -19,6 +19,7 @@ from menzil.console.app import Console
 from menzil.console.desk import route_path, url
 from menzil.console.guards import RefusedRequestError, guarded
 from menzil.console.measuring import Measuring
+from menzil.console.mounting import below_prefix, check_prefix, live
 from menzil.console.signing import Signer
 from menzil.console.texts import slug
 from menzil.model.errors import MenzilError, UsageError
@@ -40,7 +41,7 @@ class Consoles:
             raise UsageError("acts_dsn is for a console with one database.", hint="let the connection strings act")
         named = several(dsn)
         signer = Signer(secret)
-        self._prefix = prefix
+        self._prefix = check_prefix(prefix)
         self._consoles: dict[str, Console] = {}
         first: Console | None = None
         for one in named:
@@ -65,23 +66,11 @@ class Consoles:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
         if scope["type"] == "lifespan":
-            await receive()
-            await send({"type": "lifespan.startup.complete"})
-            await receive()
-            await asyncio.to_thread(self.close)
-            await send({"type": "lifespan.shutdown.complete"})
+            await live(receive, send, self.close)
         elif scope["type"] == "http":
-            await self._serve(self._below_prefix(scope), receive, send)
+            await self._serve(below_prefix(scope, self._prefix), receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
-
-    def _below_prefix(self, scope: Scope) -> Scope:
-        if not self._prefix:
-            return scope
-        outer, path = str(scope.get("root_path", "")).rstrip("/"), route_path(scope)
-        kept = path == self._prefix or path.startswith(f"{self._prefix}/")
-        inner = path if kept else self._prefix + path
-        return {**scope, "root_path": outer + self._prefix, "path": outer + inner}
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = route_path(scope)
@@ -124,7 +113,7 @@ class Consoles:
 
         async def one(shown: Console) -> bool:
             try:
-                return await shown.desk.ask(("healthz",), lambda: look(shown), 2.5)
+                return await shown.desk.ask(("healthz",), lambda: look(shown), 2.5, 0)
             except TimeoutError:
                 return False
 

@@ -1,4 +1,9 @@
-"""Answers that all viewers share: computed once at a time, and good for two seconds."""
+"""Answers that all viewers share: asked for once at a time, and as seldom as they are dear.
+
+An answer is good for two seconds, and for twenty times as long as the database worked for it. After that it is asked
+for again if the budget has room. If not, or while the new answer takes long, viewers get the one that is known: a page
+says of when it is. So ten open pages slow themselves down, and not the workers beside them.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +12,81 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
+from menzil.console.budget import Budget
+
 GOOD_FOR = 2.0
+#: An answer keeps the database busy for at most this share of the time.
+SHARE = 1 / 20
+#: The same for a part that was cut: it is worth nothing, and a look that cannot end is dear.
+SHARE_OF_TROUBLE = 1 / 4
+#: Seconds that an answer may be old when a page is opened, and when an open page looks again.
+OPENED, OPEN = 10.0, 120.0
 MOST = 512
+
+
+@dataclass
+class _Known:
+    """One question: its answer, when it came, and the answer before it."""
+
+    future: Future[Any]
+    before: Future[Any] | None = None
+    ended: float | None = None
+    good_for: float = GOOD_FOR
+
+    def end(self, future: Future[Any]) -> None:
+        answer = None if future.cancelled() or future.exception() else future.result()
+        spent = float(getattr(answer, "spent", 0.0))
+        trouble = getattr(answer, "trouble", None) is not None
+        self.good_for = max(GOOD_FOR, spent / (SHARE_OF_TROUBLE if trouble else SHARE))
+        self.before = None
+        self.ended = time.monotonic()
+
+
+@dataclass(frozen=True)
+class Found:
+    """An answer, now or soon; and one that is known, for the case that it does not come in time."""
+
+    future: Future[Any]
+    known: Future[Any] | None = None
 
 
 class Shared:
     """Futures by key. The first who asks starts the work, the others wait for the same future."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        self._budget = budget or Budget()
         self._lock = threading.Lock()
-        self._found: OrderedDict[Hashable, tuple[Future[Any], list[float]]] = OrderedDict()
+        self._found: OrderedDict[Hashable, _Known] = OrderedDict()
 
-    def get(self, key: Hashable, start: Callable[[], Future[Any]]) -> Future[Any]:
-        """The answer for this key: one under way, one that is fresh enough, or a new one."""
+    def get(self, key: Hashable, start: Callable[[], Future[Any]], most_age: float = OPENED) -> Found:
+        """The answer for this key: one under way, one that is good enough, or a new one."""
         with self._lock:
             known = self._found.get(key)
-            if known is not None and (not known[1] or time.monotonic() - known[1][0] < GOOD_FOR):
-                return known[0]
-            future, ended = start(), list[float]()
-            self._found[key] = (future, ended)
+            before = None
+            if known is not None:
+                if known.ended is None:
+                    return Found(known.future, known.before)
+                age = time.monotonic() - known.ended
+                if age < known.good_for or (age < most_age and not self._budget.has_room()):
+                    return Found(known.future)
+                before = known.future if age < most_age and not _has_trouble(known.future) else None
+            found = self._found[key] = _Known(start(), before)
             self._found.move_to_end(key)
             while len(self._found) > MOST:
                 self._found.popitem(last=False)
-        future.add_done_callback(lambda _: ended.append(time.monotonic()))
-        return future
+        found.future.add_done_callback(found.end)
+        return Found(found.future, before)
 
     def forget(self) -> None:
         """Let everything be asked anew: an operator has just changed something."""
         with self._lock:
             self._found.clear()
+
+
+def _has_trouble(future: Future[Any]) -> bool:
+    if future.cancelled() or future.exception():
+        return True
+    return getattr(future.result(), "trouble", None) is not None

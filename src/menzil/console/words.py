@@ -23,6 +23,11 @@ def capped(value: int | None, at_least: bool = False, cap: int = CAP) -> str:
     return "–" if value is None else f"{cap:,}+" if value > cap else f"≥ {value:,}" if at_least else f"{value:,}"
 
 
+def aged(seconds: float) -> str:
+    """How old a page is, from five seconds on; console.js says the same."""
+    return f", {seconds:.0f} s old" if seconds >= 5 else ""
+
+
 def many(number: int, thing: str, things: str | None = None) -> str:
     """A number with its word: 1 message, 1,200 messages."""
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"

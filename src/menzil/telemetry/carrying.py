@@ -1,6 +1,6 @@
 """The creation context of a message: how it gets into the metadata of the message, and out of it again.
 
-W3C Trace Context, whatever propagators the program has chosen: metadata is read by senders, workers and receivers of
+Always W3C Trace Context, not the propagators of the program: metadata is read by senders, workers and receivers of
 other programs, and by the lake. Baggage stays where it is: messages go to third parties.
 """
 

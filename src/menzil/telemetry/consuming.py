@@ -101,7 +101,7 @@ class Requesting(Operation):
     headers: Mapping[str, str]
 
     def answered(self, status: int) -> None:
-        """An answer came, whatever it says."""
+        """An answer came, good or bad."""
         self.say(status=status)
         if status >= 400:
             self.failed(str(status))

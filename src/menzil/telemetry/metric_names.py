@@ -45,12 +45,14 @@ def _table(text: str) -> tuple[Family, ...]:
 QUEUE = _table("""
 menzil_up | gauge |  | the scrape | 1 if the database answered, 0 if not.
 menzil_build_info | info | version, schema_version | the scrape | Versions of menzil and of its schema.
+menzil_queue_depth | gauge |  | metrics() | Messages that wait in all channels, by registers beyond what is counted.
 menzil_messages_waiting | gauge | channel | metrics() | Messages that wait, scheduled ones included.
+menzil_messages_waiting_is_lower_bound | gauge | channel | metrics() | 1 if more may wait, and longer, than was counted.
 menzil_messages_scheduled | gauge |  | metrics() | Messages that wait for their time.
 menzil_messages_behind_key | gauge |  | metrics() | Messages that wait for another one of their ordering key.
 menzil_messages_in_flight | gauge | channel | metrics() | Messages under lease.
 menzil_oldest_waiting_seconds | gauge | channel | metrics() | Age of the oldest message that could be leased.
-menzil_dead_letters | gauge | channel | metrics() | Dead letters that wait for a decision.
+menzil_dead_letters | gauge | channel | metrics() | Dead letters that wait for a decision, up to 100,000 in all.
 menzil_messages_sent_total | counter | channel | pulse_totals() | Messages sent.
 menzil_messages_ended_total | counter | channel, status | pulse_totals() | Messages that ended, by how.
 menzil_attempts_total | counter | channel, result, status_class | pulse_totals() | Tries, failed ones by HTTP status.

@@ -19,6 +19,7 @@ _FAILED = ("", "1xx", "2xx", "3xx", "4xx", "5xx")
 #: By the name in metrics(): the name here, and what stands for several channels together.
 _BY_CHANNEL: dict[str, tuple[str, Many]] = {
     "queue_depth_by_endpoint": ("menzil_messages_waiting", sum),
+    "queue_depth_by_endpoint_is_lower_bound": ("menzil_messages_waiting_is_lower_bound", max),
     "in_flight_by_endpoint": ("menzil_messages_in_flight", sum),
     "oldest_message_age_seconds_by_endpoint": ("menzil_oldest_waiting_seconds", max),
     "dlq_depth_by_endpoint": ("menzil_dead_letters", sum),
@@ -84,6 +85,8 @@ def _gauges(samples: Samples, found: Found, totals: Mapping[str, Total]) -> None
     for metric in found.metrics:
         if metric.name in _BY_CHANNEL:
             values[metric.name][metric.labels["endpoint"]] = metric.value
+        elif metric.name == "queue_depth" and metric.labels["status"] == "pending":
+            samples.add("menzil_queue_depth", metric.value)
         elif metric.name in _PLAIN:
             samples.add(_PLAIN[metric.name], metric.value)
     for name, (ours, many) in _BY_CHANNEL.items():

@@ -1,6 +1,6 @@
 """A small HTTP server for one page, /metrics: on this machine alone, or for who has the token.
 
-Its own thread answers, so that neither a worker's loop nor a command waits for whoever asks. Without a token it
+Its own thread answers, so that neither a worker's loop nor a command waits for a slow client. Without a token it
 answers only to names of this machine: a page elsewhere may let its own name point to 127.0.0.1 (DNS rebinding).
 """
 

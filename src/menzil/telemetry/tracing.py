@@ -113,7 +113,7 @@ def _tracers() -> Any:
 
 @cache
 def _quiet(api: Any) -> Any:
-    """A provider whose spans are recorded by nobody, and have the context that is current."""
+    """A provider whose spans are not recorded and have the current context."""
     return api.NoOpTracerProvider()
 
 

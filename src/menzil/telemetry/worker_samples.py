@@ -33,7 +33,7 @@ class Histogram:
 
 
 class WorkerCounts:
-    """The counts of one worker; `timed` says that somebody reads the histograms."""
+    """The counts of one worker; `timed` says that the histograms are read."""
 
     def __init__(self, *, timed: bool) -> None:
         self.timed = timed

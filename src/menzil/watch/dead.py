@@ -38,7 +38,7 @@ def causes(run: Run, *, endpoint: str | None = None, redactor: Redactor | None =
     found = _grouped(run, endpoint)
     start = now - SPAN
     sparks: dict[str, list[int]] = defaultdict(lambda: [0] * STEPS)
-    for row in run(looking_dlq.deaths(start, (SPAN / STEPS).total_seconds())):
+    for row in run(looking_dlq.deaths(start, SPAN / STEPS)):
         sparks[row["cause_hash"]][min(int((row["at"] - start) / (SPAN / STEPS)), STEPS - 1)] += row["letters"]
     told = _changes(run, found, now)
     shown = [

@@ -9,6 +9,7 @@ from typing import Any
 from menzil.model.errors import UnknownNameError
 from menzil.ops import endpoints as health
 from menzil.ops import history, looking, looking_tries
+from menzil.watch.destination import destination
 from menzil.watch.finding import Run
 
 #: Limits of an endpoint: its channel keeps them.
@@ -31,7 +32,11 @@ def endpoints(run: Run, *, limit: int = 100, after: str = "") -> dict[str, Any]:
     # One call for all of them: each call reads what no dequeue has folded yet.
     fares = {row["endpoint_name"]: row for row in run(health.get_endpoint_health())} if found else {}
     shown = [
-        {**fares[row["name"]], "url": (row["config"] or {}).get("url"), "dead": dead.get(row["name"], 0)}
+        {
+            **fares[row["name"]],
+            "url": destination(row["protocol"], row["config"] or {}),
+            "dead": dead.get(row["name"], 0),
+        }
         for row in found[:limit]
         if row["name"] in fares  # not made or dropped between the two statements
     ]
@@ -49,7 +54,8 @@ def described(run: Run, name: str) -> dict[str, Any]:
 
 
 def endpoint(run: Run, name: str) -> dict[str, Any]:
-    """Return it as described() does, its health, {"waits", "subscriptions", "happened", "dead", "as_of"}."""
+    """Return it as described() does, its health, {"destination", "waits", "subscriptions",
+    "happened", "dead", "as_of"}."""
     now = run(looking.now())
     row = described(run, name)
     (fares,) = run(health.get_endpoint_health(name))
@@ -58,6 +64,7 @@ def endpoint(run: Run, name: str) -> dict[str, Any]:
     return {
         **row,
         **fares,
+        "destination": destination(row["protocol"], row["config"] or {}),
         "waits": waits(row["retry_policy"], rules),
         "subscriptions": run(looking.subscriptions(200, endpoint=name)),
         "happened": run(looking_tries.happened(name, 200))[:20],

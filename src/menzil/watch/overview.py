@@ -73,7 +73,7 @@ def rates(minutes: list[dict[str, Any]], now: datetime) -> dict[str, float]:
 def worst(numbers: list[Metric]) -> list[dict[str, Any]]:
     """Channels with anything in them, by the age of what waits longest."""
     found: dict[str, dict[str, Any]] = defaultdict(
-        lambda: {"waiting": 0, "oldest_s": None, "in_flight": 0, "dead": 0, "circuit": None}
+        lambda: {"waiting": 0, "at_least": False, "oldest_s": None, "in_flight": 0, "dead": 0, "circuit": None}
     )
     columns = {
         "queue_depth_by_endpoint": "waiting",
@@ -85,12 +85,11 @@ def worst(numbers: list[Metric]) -> list[dict[str, Any]]:
         column = columns.get(one.name)
         if column is not None:
             found[one.labels["endpoint"]][column] = one.value if column == "oldest_s" else int(one.value)
+        elif one.name == "queue_depth_by_endpoint_is_lower_bound":
+            found[one.labels["endpoint"]]["at_least"] = one.value == 1
         elif one.name == "endpoint_circuit_state":
             found[one.labels["endpoint"]]["circuit"] = {0: "closed", 1: "half_open", 2: "open"}[int(one.value)]
-    # The total comes from a register, the counts of channels from what was read.
-    total = next((one.value for one in numbers if one.name == "queue_depth" and one.labels["status"] == "pending"), 0)
-    short = sum(row["waiting"] for row in found.values()) < total
-    rows = [{"channel": name, **row, "at_least": short} for name, row in found.items()]
+    rows = [{"channel": name, **row} for name, row in found.items()]
     alive = [row for row in rows if row["waiting"] or row["in_flight"] or row["dead"] or row["circuit"] == "open"]
     return sorted(alive, key=lambda row: (-(row["oldest_s"] or 0), -row["dead"], -row["waiting"], row["channel"]))
 

@@ -60,7 +60,15 @@ def attempt_step(attempt: Record) -> Step:
 
 def _written(response: Record) -> list[str]:
     """What a broker acknowledged: where the message is now."""
+    if response.get("topic") and "qos" in response:
+        return [f"{response['topic']} QoS {response['qos']}", *_without_subscribers(response)]
     stream, place = response.get("stream"), response.get("sequence") or response.get("entry")
+    if "topic" in response and "offset" in response:
+        stream, place = response["topic"], f"{response.get('partition')}:{response['offset']}"
     if not stream or not place:
-        return []
+        return [f"confirmed in {response['confirm_ms']} ms"] if "confirm_ms" in response else []
     return [f"{stream} {place}", *(["was there already"] if response.get("duplicate") else [])]
+
+
+def _without_subscribers(response: Record) -> list[str]:
+    return ["no client subscribes"] if response.get("reason_code") == 0x10 else []

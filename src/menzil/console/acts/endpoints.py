@@ -22,7 +22,7 @@ from menzil.watch.finding import Run
 ENDPOINT = Field("endpoint", "Endpoint", "hidden", longest=200)
 CONFIG = Field(
     "config", "Config", "area", default='{"url": "https://example.com/hook"}', longest=100_000,
-    help='JSON. A secret that stands as {"$secret": …} stays as it is.',
+    help='JSON; which keys it has depends on the protocol. A secret that stands as {"$secret": …} stays as it is.',
 )  # fmt: skip
 POLICY = Field(
     "retry_policy", "Retry policy", "area", default="null", longest=10_000, help="JSON; null for that of the settings."
@@ -159,7 +159,13 @@ class Create(OnEndpoint):
     name, title, verb = "endpoint-create", "Make an endpoint", "Make it"
     fields = (
         Field("endpoint", "Name", longest=200),
-        Field("protocol", "Protocol", default="http", longest=60),
+        Field(
+            "protocol",
+            "Protocol",
+            default="http",
+            longest=60,
+            help="http, or that of a broker: the function menzil.known_protocols() lists them.",
+        ),
         CONFIG,
     )
 

@@ -76,7 +76,7 @@ class RetryNow(OnMessage):
             f"menzil message retry-now {number}",
             to=[status.channel],
             more=[f"It was due at {due:%Y-%m-%d %H:%M:%S} UTC."] if due else [],
-            leaves=["It still waits for its turn, for its ordering key and for whatever holds its channel."],
+            leaves=["It still waits for its turn, for its ordering key and for the limits of its channel."],
             warnings=[] if status.status == "pending" else [f"It is {status.status}: this changes nothing."],
         )
 

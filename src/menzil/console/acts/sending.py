@@ -15,6 +15,7 @@ from menzil.model.errors import UnknownNameError
 from menzil.ops import looking, pubsub, sending
 from menzil.ops.op import Op
 from menzil.watch import events as watching
+from menzil.watch.destination import destination
 from menzil.watch.finding import Run
 
 OPTIONS = (
@@ -107,9 +108,12 @@ class Send(ByHand):
             raise UnknownNameError(f"There is no channel named {name!r}.", hint=f"menzil channel set {quote(name)}")
         told = [("Python", _python("send", name, body, found))]
         if endpoint is not None:
-            address = (endpoint["config"] or {}).get("url", "")
-            request = f"curl -X POST {quote(str(address))} -H 'content-type: application/json' -d {quote(dumps(body))}"
-            told.append(("What the receiver gets, without headers and signature", request))
+            place = destination(endpoint["protocol"], endpoint["config"] or {}) or endpoint["protocol"]
+            if endpoint["protocol"] == "http":
+                request = f"curl -X POST {quote(place)} -H 'content-type: application/json' -d {quote(dumps(body))}"
+                told.append(("What the receiver gets, without headers and signature", request))
+            else:
+                told.append((f"What {place} gets, without headers", dumps(body)))
         return Plan(
             f"One message of {len(dumps(body).encode()):,} bytes goes to {name}.",
             self.command(given),

@@ -6,13 +6,14 @@ from typing import Any
 
 from menzil.console.documents import dumps
 from menzil.console.page import Page, Shown
-from menzil.console.parts import Look
+from menzil.console.parts import Look, reading
 from menzil.console.words import count
 from menzil.watch import audit as watching
 
 FILTERS = ("what", "entity", "actor", "via")
 
 
+@reading(*FILTERS, "before", "limit")
 def audit(look: Look) -> dict[str, Any]:
     """A page of the event log."""
     given = look.text("before")
@@ -42,4 +43,12 @@ def _text(value: Any) -> str:
     return text if len(text) <= 200 else text[:199] + "…"
 
 
-PAGE = Page("/audit", "audit.html", {"audit": audit}, _prepare, twin=lambda shown: shown["audit"], live=5)
+PAGE = Page(
+    "/audit",
+    "audit.html",
+    {"audit": audit},
+    _prepare,
+    twin=lambda shown: shown["audit"],
+    live=5,
+    asks=("before", "limit", *FILTERS),
+)

@@ -7,12 +7,13 @@ from typing import Any
 
 from menzil.console.page import Page, Shown
 from menzil.console.pages.dead import began, spark
-from menzil.console.parts import Look, NotThereError
+from menzil.console.parts import Look, NotThereError, reading
 from menzil.console.seeing import redactor, visible
 from menzil.console.words import many
 from menzil.watch import dead as watching
 
 
+@reading("endpoint", "before")
 def cause(look: Look) -> dict[str, Any]:
     """The cause and a page of its letters."""
     digits = look.path["hash"]
@@ -45,5 +46,6 @@ def _prepare(shown: Shown) -> dict[str, Any]:
 
 
 PAGE = Page(
-    "/dead/{hash}", "cause.html", {"cause": cause}, _prepare, twin=lambda shown: shown["cause"], nav="/dead"
+    "/dead/{hash}", "cause.html", {"cause": cause}, _prepare, twin=lambda shown: shown["cause"], nav="/dead",
+    asks=("before", "endpoint"),
 )  # fmt: skip

@@ -10,13 +10,14 @@ from menzil.console.named import demand_channel
 from menzil.console.page import Page, Shown
 from menzil.console.pages.channels import state_kind
 from menzil.console.pages.overview import WINDOWS, lively, rows, window
-from menzil.console.parts import Look
+from menzil.console.parts import Look, reading
 from menzil.console.words import capped, span
 from menzil.ops import why
 from menzil.watch import channels as watching
 from menzil.watch import curves
 
 
+@reading()
 def channel(look: Look) -> dict[str, Any]:
     """How it stands."""
     name = look.path["name"]
@@ -24,11 +25,13 @@ def channel(look: Look) -> dict[str, Any]:
     return watching.channel(look.run, name, redactor=look.redact())
 
 
+@reading("window")
 def curve(look: Look) -> dict[str, Any]:
     """How it went."""
     return curves.curve(look.run, look.path["name"], since=WINDOWS[window(look.query)])
 
 
+@reading()
 def leases(look: Look) -> list[dict[str, Any]]:
     """The leases in the window of its rate limit."""
     return look.run(why.channel_window(look.path["name"]))
@@ -55,8 +58,8 @@ def _prepare(shown: Shown) -> dict[str, Any]:
     if found:
         if found["max_concurrency"]:
             values["slots"] = drawings.slots(found["in_flight"], found["max_concurrency"])
-        if found["rate_limit"]:
-            values["ruler"] = drawings.ruler(found, shown["leases"] or [], now)
+        if found["rate_limit"] and shown["leases"] is not None:
+            values["ruler"] = drawings.ruler(found, shown["leases"], now)
         values["bar"] = drawings.priorities(found["waiting_by_priority"] or {}, found["waiting"])
         values["told"] = f"{capped(found['waiting'])} waiting, {found['state']}"
     return values
@@ -72,5 +75,5 @@ def _twin(shown: Shown) -> Any:
 
 PAGE = Page(
     "/channels/{name}", "channel.html", {"channel": channel, "curve": curve, "leases": leases}, _prepare, twin=_twin,
-    nav="/channels", live=3,
+    nav="/channels", live=3, asks=("window",),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 from menzil.console import charts, drawings
 from menzil.console.page import Page, Shown
-from menzil.console.parts import Look
+from menzil.console.parts import Look, reading
 from menzil.console.words import count, many
 from menzil.watch import channels as watching
 
@@ -18,6 +18,7 @@ KINDS = {
 }  # fmt: skip
 
 
+@reading("sort", "after", "limit", "contains", "held")
 def channels(look: Look) -> dict[str, Any]:
     """A page of them, by name, or the first ones by something else."""
     sort = look.text("sort", "name")
@@ -68,4 +69,11 @@ def state_kind(row: dict[str, Any]) -> str:
     return "bad" if missed else "idle" if row["state"] == "idle" else kind(row["held_by"])
 
 
-PAGE = Page("/channels", "channels.html", {"channels": channels}, _prepare, twin=lambda shown: shown["channels"])
+PAGE = Page(
+    "/channels",
+    "channels.html",
+    {"channels": channels},
+    _prepare,
+    twin=lambda shown: shown["channels"],
+    asks=("sort", "after", "limit", "contains", "held"),
+)

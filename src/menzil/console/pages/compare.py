@@ -8,7 +8,7 @@ from uuid import UUID
 
 from menzil.console.documents import dumps
 from menzil.console.page import Page, Shown
-from menzil.console.parts import Look
+from menzil.console.parts import Look, reading
 from menzil.console.seeing import redactor
 from menzil.console.words import exact
 from menzil.model.errors import PermissionDeniedError, UsageError
@@ -18,6 +18,7 @@ from menzil.watch import messages as watching
 LONGEST = 400
 
 
+@reading("a", "b", "message", "redaction")
 def comparison(look: Look) -> dict[str, Any] | None:
     """What differs; None while nothing is chosen."""
     if look.sees == "hide":
@@ -81,4 +82,5 @@ PAGE = Page(
     role="reader",
     nav="/messages",
     live=0,
+    asks=("a", "b", "message", "redaction"),
 )

@@ -6,11 +6,12 @@ from typing import Any
 
 from menzil.console import charts
 from menzil.console.page import Page, Shown
-from menzil.console.parts import Look
+from menzil.console.parts import Look, reading
 from menzil.console.words import count, many, span
 from menzil.watch import dead as watching
 
 
+@reading("endpoint")
 def causes(look: Look) -> dict[str, Any]:
     """Every cause, the most frequent first. A cause is redacted for all: it is made of what a stranger wrote."""
     return watching.causes(look.run, endpoint=look.text("endpoint")[:200] or None, redactor=look.redact())
@@ -43,4 +44,4 @@ def _prepare(shown: Shown) -> dict[str, Any]:
     }
 
 
-PAGE = Page("/dead", "dead.html", {"causes": causes}, _prepare, twin=lambda shown: shown["causes"])
+PAGE = Page("/dead", "dead.html", {"causes": causes}, _prepare, twin=lambda shown: shown["causes"], asks=("endpoint",))

@@ -6,10 +6,10 @@ from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
 
-from menzil.console.circuits import KINDS, timeline
+from menzil.console.circuits import KINDS, classes, timeline
 from menzil.console.page import Page, Shown
 from menzil.console.pages.endpoints import state
-from menzil.console.parts import Look, NotThereError
+from menzil.console.parts import Look, NotThereError, reading
 from menzil.console.words import clock
 from menzil.ops import looking
 from menzil.watch import endpoints as watching
@@ -25,6 +25,7 @@ def _demand(look: Look) -> str:
     raise NotThereError(f"There is no endpoint named {name!r}.", hint=f"Did you mean {near[0]}?" if near else None)
 
 
+@reading()
 def endpoint(look: Look) -> dict[str, Any]:
     """How it fares and how it is set up; secrets are marks already."""
     found = watching.endpoint(look.run, _demand(look))
@@ -35,6 +36,7 @@ def endpoint(look: Look) -> dict[str, Any]:
     return {**found, "rotating": rotating, "config": by.value(found["config"]), "happened": happened}
 
 
+@reading("window")
 def circuit(look: Look) -> dict[str, Any]:
     """How its circuit went."""
     chosen = look.text("window", "6h")
@@ -47,6 +49,7 @@ def _prepare(shown: Shown) -> dict[str, Any]:
     found, drawn, name = shown["endpoint"], shown["circuit"], shown.path["name"]
     word, kind = state(found) if found else ("", "idle")
     chosen = shown.query.get("window", "6h")
+    called = classes(found["protocol"] if found else None)
     return {
         "title": f"{word} · {name}" if word else name,
         "heading": name,
@@ -55,13 +58,15 @@ def _prepare(shown: Shown) -> dict[str, Any]:
         "kind": kind,
         "windows": list(WINDOWS),
         "chosen": chosen if chosen in WINDOWS else "6h",
-        "picture": timeline(drawn) if drawn else None,
+        "picture": timeline(drawn, called) if drawn else None,
         "rows": [
-            [clock(row["at"]), *(row[one] for one in KINDS)] for row in drawn["tries"] if any(row[one] for one in KINDS)
+            [clock(row["at"]), *(row[one] for one in called)]
+            for row in drawn["tries"]
+            if any(row[one] for one in called)
         ]
         if drawn
         else [],
-        "classes": KINDS,
+        "classes": {word: KINDS[name] for name, word in called.items()},
     }
 
 
@@ -71,5 +76,5 @@ def _twin(shown: Shown) -> Any:
 
 PAGE = Page(
     "/endpoints/{name}", "endpoint.html", {"endpoint": endpoint, "circuit": circuit}, _prepare, twin=_twin,
-    nav="/endpoints",
+    nav="/endpoints", asks=("window",),
 )  # fmt: skip

@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from menzil.console.page import Page, Shown
-from menzil.console.parts import Look
+from menzil.console.parts import Look, reading
 from menzil.console.words import many
 from menzil.watch import endpoints as watching
 
 
+@reading("limit", "after")
 def endpoints(look: Look) -> dict[str, Any]:
     """A page of them, by name."""
     return watching.endpoints(look.run, limit=look.number("limit", 50, 1, 200), after=look.text("after"))
@@ -38,4 +39,11 @@ def _prepare(shown: Shown) -> dict[str, Any]:
     return {"title": told, "heading": "Endpoints", "told": told, "state": state}
 
 
-PAGE = Page("/endpoints", "endpoints.html", {"endpoints": endpoints}, _prepare, twin=lambda shown: shown["endpoints"])
+PAGE = Page(
+    "/endpoints",
+    "endpoints.html",
+    {"endpoints": endpoints},
+    _prepare,
+    twin=lambda shown: shown["endpoints"],
+    asks=("limit", "after"),
+)

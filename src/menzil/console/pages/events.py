@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from menzil.console.page import Page, Shown
-from menzil.console.parts import Look
+from menzil.console.parts import Look, reading
 from menzil.console.typed import document
 from menzil.console.words import many
 from menzil.watch import events as watching
 
 
+@reading("limit", "after")
 def events(look: Look) -> dict[str, Any]:
     """A page of types, by name."""
     return watching.listed(look.run, limit=look.number("limit", 50, 1, 200), after=look.text("after"))
 
 
+@reading("type", "payload")
 def tested(look: Look) -> dict[str, Any] | None:
     """What the tester says; None where nothing was asked."""
     kind, payload = look.text("type")[:200], look.text("payload")[:20_000]
@@ -38,4 +40,12 @@ def _twin(shown: Shown) -> Any:
     return {**(shown["events"] or {}), "tested": shown["tested"]}
 
 
-PAGE = Page("/events", "events.html", {"events": events, "tested": tested}, _prepare, twin=_twin, live=0)
+PAGE = Page(
+    "/events",
+    "events.html",
+    {"events": events, "tested": tested},
+    _prepare,
+    twin=_twin,
+    live=0,
+    asks=("limit", "after", "type", "payload"),
+)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from menzil.console.page import Page, Shown
-from menzil.console.parts import Look, Part
+from menzil.console.parts import Look, Part, reading
 from menzil.console.words import many
 from menzil.watch.doctor import LOOKS
 from menzil.watch.finding import Finding
@@ -16,6 +16,7 @@ _ORDER = {"critical": 0, "warning": 1, "unknown": 2, "ok": 3}
 
 
 def _part(check: str, taken: Taken) -> Part:
+    @reading()
     def part(look: Look) -> list[dict[str, Any]]:
         return [asdict(one) for one in taken(look.run) or [Finding(check, "ok", "Nothing to fix.")]]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from menzil.console.page import Page, Shown
-from menzil.console.parts import Look
+from menzil.console.parts import Look, reading
 from menzil.console.words import many, span
 from menzil.model.errors import UsageError
 from menzil.watch import lake as watching
 
 
+@reading("limit")
 def lake(look: Look) -> dict[str, Any]:
     """All of it, as the database knows it."""
     found = watching.lake(look.run, limit=look.number("limit", 50, 1, 500))
@@ -21,6 +22,7 @@ def lake(look: Look) -> dict[str, Any]:
     }
 
 
+@reading()
 def months(look: Look) -> list[dict[str, Any]]:
     """Each month: {"month", "database", "in_lake", "rows", "bytes", "files", "last_run"}.
 
@@ -61,4 +63,4 @@ def _twin(shown: Shown) -> Any:
     return {**(shown["lake"] or {}), "months": shown["months"]}
 
 
-PAGE = Page("/lake", "lake.html", {"lake": lake, "months": months}, _prepare, twin=_twin)
+PAGE = Page("/lake", "lake.html", {"lake": lake, "months": months}, _prepare, twin=_twin, asks=("limit",))

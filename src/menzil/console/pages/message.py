@@ -8,7 +8,7 @@ from typing import Any
 from menzil.console import drawings
 from menzil.console.documents import dumps
 from menzil.console.page import Page, Shown
-from menzil.console.parts import Look, NotThereError
+from menzil.console.parts import Look, NotThereError, reading
 from menzil.console.request import request_lines
 from menzil.console.seeing import redactor, visible
 from menzil.console.tree import tree
@@ -29,6 +29,7 @@ def _id(look: Look) -> int:
     return int(given)
 
 
+@reading()
 def message(look: Look) -> dict[str, Any]:
     """The message with its tries; and the endpoint it goes to."""
     number = _id(look)
@@ -50,17 +51,20 @@ def message(look: Look) -> dict[str, Any]:
     }
 
 
+@reading()
 def waits(look: Look) -> list[dict[str, Any]]:
     """Why it does not move."""
     found: list[dict[str, Any]] = watching.waits(look.run, _id(look), redactor=redactor(look))["why"]
     return found
 
 
+@reading()
 def life(look: Look) -> dict[str, Any]:
     """What happened to it and its family."""
     return watching.life(look.run, _id(look), redactor=redactor(look))
 
 
+@reading()
 def in_lake(look: Look) -> dict[str, Any] | None:
     """Where it lies in the lake, if the console knows one and the message has ended."""
     number = _id(look)
@@ -87,6 +91,7 @@ def _prepare(shown: Shown) -> dict[str, Any]:
         "told": told[0]["sentence"] if told else "",
         "picture": None,
         "request": [],
+        "of_broker": False,
         "views": None,
         "state": None,
         "trace": None,
@@ -100,6 +105,7 @@ def _prepare(shown: Shown) -> dict[str, Any]:
         values["trace"] = _trace(found)
         if found["endpoint"]:
             values["request"] = request_lines(found["endpoint"], found)
+            values["of_broker"] = found["endpoint"]["protocol"] != "http"
     if lived:
         values["family"] = sorted(lived["family"], key=lambda one: (one["depth"], one["message_id"]))
     return values

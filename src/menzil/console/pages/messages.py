@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from menzil.console.page import Page, Shown
-from menzil.console.parts import Look
+from menzil.console.parts import Look, reading
 from menzil.console.seeing import redactor, visible
 from menzil.console.words import count
 from menzil.ops import looking
@@ -16,6 +16,7 @@ LIMIT = 50
 NAMES = 500
 
 
+@reading("q", "before", "limit")
 def messages(look: Look) -> dict[str, Any]:
     """A page of them."""
     given = look.text("before")
@@ -25,6 +26,7 @@ def messages(look: Look) -> dict[str, Any]:
     return {**found, "messages": [visible(look, row) for row in found["messages"]]}
 
 
+@reading()
 def names(look: Look) -> list[str]:
     """Names of channels, for suggestions."""
     return [str(row["name"]) for row in look.run(looking.channels(NAMES))]
@@ -46,5 +48,10 @@ def _prepare(shown: Shown) -> dict[str, Any]:
 
 
 PAGE = Page(
-    "/messages", "messages.html", {"messages": messages, "names": names}, _prepare, twin=lambda shown: shown["messages"]
+    "/messages",
+    "messages.html",
+    {"messages": messages, "names": names},
+    _prepare,
+    twin=lambda shown: shown["messages"],
+    asks=("q", "before", "limit"),
 )

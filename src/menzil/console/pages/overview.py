@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from menzil.console import charts
 from menzil.console.page import Page, Shown
-from menzil.console.parts import Look
+from menzil.console.parts import Look, reading
 from menzil.console.words import count, many, span
 from menzil.ops import plans as plan_ops
 from menzil.watch import curves
@@ -26,21 +26,25 @@ def window(words: Any) -> str:
     return asked if asked in WINDOWS else "1h"
 
 
+@reading()
 def now(look: Look) -> dict[str, Any]:
     """The tiles, what needs an operator, and the channels that are worst off."""
     return watching.overview(look.run)
 
 
+@reading("window")
 def curve(look: Look) -> dict[str, Any]:
     """The chart."""
     return curves.curve(look.run, since=WINDOWS[window(look.query)])
 
 
+@reading()
 def lake(look: Look) -> list[dict[str, Any]]:
     """How far readers of the feed are behind."""
     return lakes.consumers(look.run)
 
 
+@reading()
 def plans(look: Look) -> list[dict[str, Any]]:
     """Plans that run and say why they do not go on."""
     names = ("id", "kind", "done", "counted", "last_error", "started_at")
@@ -148,4 +152,5 @@ PAGE = Page(
     twin=_twin,
     twin_path="/overview.json",
     live=3,
+    asks=("window",),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from menzil.console.page import Page, Shown
 from menzil.console.pages.plans import achieved, stale
-from menzil.console.parts import Look, NotThereError
+from menzil.console.parts import Look, NotThereError, reading
 from menzil.console.words import count
 from menzil.model.errors import UnknownNameError
 from menzil.watch import plans as watching
@@ -18,6 +18,7 @@ OUTCOMES = {
 }  # fmt: skip
 
 
+@reading()
 def plan(look: Look) -> dict[str, Any]:
     """The plan, whom it reaches, and what became of it."""
     given = look.path["id"]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from menzil.console.page import Page, Shown
-from menzil.console.parts import Look
+from menzil.console.parts import Look, reading
 from menzil.console.words import many
 from menzil.watch import plans as watching
 
@@ -14,6 +14,7 @@ from menzil.watch import plans as watching
 FRESH = timedelta(minutes=10)
 
 
+@reading("before", "limit")
 def plans(look: Look) -> dict[str, Any]:
     """A page of them, newest first."""
     given = look.text("before")
@@ -46,4 +47,4 @@ def _twin(shown: Shown) -> Any:
     return {name: value for name, value in found.items() if name != "as_of"}
 
 
-PAGE = Page("/plans", "plans.html", {"plans": plans}, _prepare, twin=_twin, live=3)
+PAGE = Page("/plans", "plans.html", {"plans": plans}, _prepare, twin=_twin, live=3, asks=("before", "limit"))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from menzil.console.page import Page, Shown
-from menzil.console.parts import Look
+from menzil.console.parts import Look, reading
 from menzil.console.seeing import redactor, visible
 from menzil.console.words import many
 from menzil.watch import schedules as watching
 
 
+@reading("limit", "after")
 def schedules(look: Look) -> dict[str, Any]:
     """A page of them, by name."""
     found = watching.listed(
@@ -30,4 +31,11 @@ def _prepare(shown: Shown) -> dict[str, Any]:
     return {"title": told, "heading": "Schedules", "told": told}
 
 
-PAGE = Page("/schedules", "schedules.html", {"schedules": schedules}, _prepare, twin=lambda shown: shown["schedules"])
+PAGE = Page(
+    "/schedules",
+    "schedules.html",
+    {"schedules": schedules},
+    _prepare,
+    twin=lambda shown: shown["schedules"],
+    asks=("limit", "after"),
+)

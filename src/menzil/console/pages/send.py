@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from menzil.console.page import Page, Shown
-from menzil.console.parts import Look
+from menzil.console.parts import Look, reading
 from menzil.ops import looking
 
 #: Names that are offered.
 MOST = 200
 
 
+@reading()
 def targets(look: Look) -> dict[str, Any]:
     """Channels, endpoints and event types, by name."""
     rows = look.run(looking.channels(MOST))

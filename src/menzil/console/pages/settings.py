@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from menzil.console.page import Page, Shown, only
-from menzil.console.parts import Look
+from menzil.console.parts import Look, reading
 from menzil.console.words import many
 from menzil.watch import settings as watching
 
 
+@reading()
 def settings(look: Look) -> list[dict[str, Any]]:
     """All of them."""
     return watching.listed(look.run)

@@ -7,11 +7,12 @@ from typing import Any
 from menzil.console import drawings
 from menzil.console.page import Page, Shown
 from menzil.console.pages.channels import kind
-from menzil.console.parts import Look
+from menzil.console.parts import Look, reading
 from menzil.console.words import many
 from menzil.watch import channels as watching
 
 
+@reading("limit")
 def turns(look: Look) -> dict[str, Any]:
     """The next fifty."""
     return watching.turns(look.run, look.number("limit", 50, 1, 200))
@@ -31,4 +32,6 @@ def _prepare(shown: Shown) -> dict[str, Any]:
     }
 
 
-PAGE = Page("/turns", "turns.html", {"turns": turns}, _prepare, twin=lambda shown: shown["turns"], live=2)
+PAGE = Page(
+    "/turns", "turns.html", {"turns": turns}, _prepare, twin=lambda shown: shown["turns"], live=2, asks=("limit",)
+)

@@ -52,10 +52,11 @@
   const selecting = () => { const s = doc.getSelection(); return s && !s.isCollapsed && main.contains(s.anchorNode); };
   const held = () => paused || doc.hidden || selecting() || main.querySelector("input[type=checkbox]:checked");
   const told = (words) => { const one = $("told"); if (one && one.textContent !== words) one.textContent = words; };
-  const asOf = (time, ms) => {
-    const at = doc.querySelector("#as-of [data-as-of]"), took = doc.querySelector("#as-of [data-ms]");
-    if (at) at.textContent = time;
-    if (took) took.textContent = ms;
+  const asOf = (time, ms, age) => {
+    for (const [n, text] of [["as-of", time], ["ms", ms], ["age", Number(age) >= 5 ? `, ${age} s old` : ""]]) {
+      const one = doc.querySelector(`#as-of [data-${n}]`);
+      if (one) one.textContent = text;
+    }
   };
   const look = async (asked) => {
     if (busy || !every || (!asked && held())) return;
@@ -74,8 +75,8 @@
           const now = parse(text);
           doc.title = now.title;
           morph(main, now.getElementById("main"));
-          const at = now.querySelector("[data-as-of]"), ms = now.querySelector("[data-ms]");
-          if (at) asOf(at.textContent, ms.textContent);
+          const at = now.querySelector("[data-as-of]"), ms = now.querySelector("[data-ms]"), age = now.querySelector("[data-age]");
+          if (at) asOf(at.textContent, ms.textContent, parseInt(age.textContent.slice(2), 10));
           const count = main.querySelector("[data-told]");
           if (count) told(count.dataset.told);
         }

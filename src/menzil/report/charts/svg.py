@@ -11,7 +11,7 @@ Point = tuple[float, float]
 
 
 def text(x: float, y: float, words: str, kind: str = "label", anchor: str = "start") -> str:
-    """A line of text; whatever it says is escaped."""
+    """A line of text, escaped."""
     return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(words)}</text>'
 
 
