@@ -14,9 +14,9 @@ from menzil.spark.lake import commit, layout
 from menzil.spark.lake.cover import Part
 from menzil.spark.lake.fingerprint import Fingerprint
 from menzil.spark.lake.memory import Slice, cover
-from menzil.spark.lake.place import file_system, inside
-from menzil.spark.lake.schema import BOUNDED, COLUMNS, MESSAGES
+from menzil.spark.lake.schema import COLUMNS, MESSAGES
 from menzil.spark.lake.table import Lake
+from menzil.spark.lake.write import place_of
 from menzil.spark.parquet import write as parquet
 
 
@@ -29,8 +29,7 @@ def written(
     rows = [said | {"id": number} for number in ids]
     keys = pa.array([f"{month}/{channel}"] * len(ids))
     table = pa.Table.from_pylist(rows, shape).append_column(parquet.KEY, keys)
-    place = inside(f"{lake.root}/{MESSAGES}/data/{month}")
-    writer = parquet.Writer(file_system(lake.root, lake.options), place, shape, BOUNDED[MESSAGES])
+    writer = parquet.Writer(place_of(lake, MESSAGES, month, shape))
     for first in range(0, len(ids), parquet.GROUP_ROWS):
         assert not list(writer.take(table.slice(first, parquet.GROUP_ROWS)))
     return list(writer.end())

@@ -99,7 +99,8 @@ def test_a_writer_makes_a_file_per_key_and_none_too_long(tmp_path: Path, monkeyp
     monkeypatch.setattr(parquet, "ROWS", 7)
     monkeypatch.setattr(parquet, "GROUP_ROWS", 3)
     shape = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"}), ("text", pa.large_string())])
-    writer = parquet.Writer(LocalFileSystem(), str(tmp_path), shape, ("id",))
+    hashed = ([("id", "number"), ("text", "text")], ())
+    writer = parquet.Writer(parquet.Place(LocalFileSystem(), str(tmp_path), shape, ("id",), hashed))
     done = [*writer.take(rows(10)), *writer.take(rows(6, "ab")), *writer.end()]
     assert [(file.key, file.rows) for file in done] == [("2025-01/a", 7), ("2025-01/a", 6), ("2025-01/b", 3)]
     for file in done:

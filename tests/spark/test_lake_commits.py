@@ -11,6 +11,8 @@ import traceback
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 from pyiceberg.expressions import AlwaysTrue
@@ -24,6 +26,7 @@ from menzil.spark.lake.read import data_files
 from menzil.spark.lake.schema import MESSAGES
 from menzil.spark.lake.suspect import suspects
 from menzil.spark.lake.table import Lake, open_for_writing, open_lake
+from menzil.spark.parquet.proof import KEY
 from tests.spark.lake_files import begun, finish, written
 
 AT, MONTH = datetime(2025, 3, 31, 23, 59, 59, 999999, tzinfo=UTC), "2025-03"
@@ -78,6 +81,30 @@ def test_a_file_that_is_not_the_committed_one_is_named_with_what_it_should_have(
     Path(victim.path).write_bytes(Path(other.path).read_bytes())
     told = f"{victim.path} is another file than the one that was committed: its lowest id is 5, not 3."
     assert suspects(lake, MESSAGES, files) == [told]
+
+
+def test_a_file_in_which_one_value_was_changed_is_named_though_its_bounds_are_the_same(db: str, tmp_path: Path) -> None:
+    lake = opened(tmp_path, db)
+    tx = begun(lake)
+    sound, victim = (written(lake, tx, "work", ids, AT)[0] for ids in ([1, 2], [3, 4]))
+    added = commit.data_files(tx, [sound, victim], lake.root)
+    commit.finish(lake, MESSAGES, tx, added, {}, summary={"menzil.run": "r"})
+    files = data_files(lake, MESSAGES)
+    assert suspects(lake, MESSAGES, files) == []
+    changed(victim.path, "worker", ["another", "another"])
+    (told,) = suspects(lake, MESSAGES, files)
+    assert told.startswith(f"{victim.path} holds other rows than were written to it: sum is ")
+    # Lakes of before have files without a fingerprint.
+    changed(victim.path, "worker", ["another", "another"], footer=False)
+    assert suspects(lake, MESSAGES, files) == []
+
+
+def changed(path: str, column: str, values: list[str], *, footer: bool = True) -> None:
+    """Write a file anew with other values of a column, as an editor of Parquet files would."""
+    table = pq.read_table(path)
+    table = table.set_column(table.schema.names.index(column), table.schema.field(column), pa.array(values))
+    said = pq.read_metadata(path).metadata if footer else {}
+    pq.write_table(table.replace_schema_metadata({key: said[key] for key in said if key == KEY}), path)
 
 
 def test_properties_and_a_tag_outlive_the_snapshots_and_the_sweep_takes_only_what_nothing_names(

@@ -17,7 +17,7 @@ from menzil.embedded.control import status
 from menzil.embedded.dsn import tcp_dsn
 from menzil.embedded.places import data_dir
 from menzil.model.errors import UsageError
-from menzil.ops.choosing import NOBODY, choose
+from menzil.ops.choosing import choose, why_embedded
 from menzil.ops.dsn import Dsn
 
 LOGGER = logging.getLogger("menzil.database")
@@ -49,7 +49,8 @@ def for_source(dsn: str | None) -> Dsn:
     if chosen is None:
         hint = 'give .option("dsn", …), set MENZIL_DSN before Spark starts, or run `menzil pg start`'
         raise UsageError(
-            f'format("menzil") starts no embedded PostgreSQL, none runs in {data_dir()}, and {NOBODY}.', hint=hint
+            f'format("menzil") starts no embedded PostgreSQL, none runs in {data_dir()}, and {why_embedded()}.',
+            hint=hint,
         )
     return _written_out(chosen)
 
@@ -59,8 +60,8 @@ def _running() -> Dsn | None:
     found = status(directory)
     if found is None:
         return None
-    LOGGER.warning("The embedded PostgreSQL in %s is used: %s.", directory, NOBODY)
-    why = f"nothing else: {NOBODY}, so it is the embedded PostgreSQL in {directory}"
+    LOGGER.warning("The embedded PostgreSQL in %s is used: %s.", directory, why_embedded())
+    why = f"nothing else: {why_embedded()}, so it is the embedded PostgreSQL in {directory}"
     return Dsn(tcp_dsn(found.home, found.port), why)
 
 

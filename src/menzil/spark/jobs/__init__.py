@@ -1,5 +1,5 @@
 """The jobs of the pipeline: plain functions that take a SparkSession first and give back a report.
 
-Each file is one job and is imported alone, so that a job is paid for by whoever runs it. A job that moves messages has
+Each file is one job and is imported alone, so that a command reads only its own job. A job that moves messages has
 a plan_… beside it: the same questions, nothing moved.
 """

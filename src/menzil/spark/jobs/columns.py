@@ -2,7 +2,7 @@
 
 A column that has the name of a message option is that option. The body is the column that was named, else one called
 payload (or content, for bytes), else an object of all columns that are left. A column given with `columns` is an option
-and stays part of such an object: whoever orders by customer mostly wants to tell the customer too.
+and stays part of such an object: a receiver that needs messages in order by customer mostly needs the customer, too.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _quoted(name: str) -> Column:
 
 
 def _option(word: str, wanted: str, value: Column, kind: DataType) -> tuple[Column, Column | None]:
-    """The column of an option, and the sentence about a value that is none."""
+    """The column of an option, and the sentence about a value that does not fit."""
     if wanted == "json":
         return (F.to_json(value) if _is_nested(kind) else value.cast("string")), None
     if isinstance(kind, StringType) and wanted == "string":

@@ -16,7 +16,7 @@ class TooDeepError(ValueError):
 
 
 def read(text: str) -> Any:
-    """Parse JSON as jsonb does: numbers keep every digit, the last of equal keys wins. ValueError if it is none."""
+    """Parse JSON as jsonb does: numbers keep every digit, the last of equal keys wins. ValueError if it is not JSON."""
     try:
         return json.loads(text, parse_float=Decimal, parse_constant=_no_constant)
     except RecursionError:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from menzil.spark.parquet.proof import beside
 from menzil.spark.source.relations import RELATIONS
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 FIELDS = ("attempt", "outcome", "leased_at", "ended_at", "worker", "error", "status_code", "duration_ms")
 #: What a message is asked for beside its columns.
 SUCCESS = ("success_status", "success_ms")
+#: The hash of a try that failed, and of the one that succeeded, as the database makes them.
+HASH, SUCCESS_HASH = "_hash", "_try"
 
 #: Messages whose ids lie closer than this are asked for by first and last id, others one by one.
 NEAR = 8
@@ -33,17 +36,38 @@ def failed(source: Source, ids: pa.ChunkedArray, since: str) -> pa.Table:
     else:
         chosen = f"message_id = any('{{{','.join(map(str, ids.to_pylist()))}}}'::bigint[])"
     names = ("message_id", *FIELDS)
-    values = ", ".join(f'{RELATIONS["attempts"].column(name).expression} as "{name}"' for name in names)
+    values = {name: RELATIONS["attempts"].column(name).expression for name in names}
+    selected = ", ".join(f'{value} as "{name}"' for name, value in values.items())
+    hashed = f'menzil.try_hash({", ".join(values.values())}) as "{HASH}"'
     found = list(
         source.batches(
-            f"select {values} from menzil.attempts where outcome <> 'completed' and {chosen} "
+            f"select {selected}, {hashed} from menzil.attempts where outcome <> 'completed' and {chosen} "
             f"and ended_at >= '{since}'::timestamptz"
         )
     )
     if not found:
-        return pa.table({name: [] for name in names})
+        return pa.table({name: [] for name in (*names, HASH)})
     order = [(name, "ascending") for name in ("message_id", "attempt", "outcome", "leased_at", "ended_at")]
     return pa.Table.from_batches(found).sort_by(order)
+
+
+def proof_of(rows: pa.Table, tries: pa.Table | None) -> dict[str, pa.Array]:
+    """What stands beside each row for the proof: hashes of the row and of its tries."""
+    success = rows[SUCCESS_HASH].combine_chunks()
+    good = np.ma.array(pc.fill_null(success, 0).to_numpy(zero_copy_only=False), mask=success.is_null())
+    first = count = np.zeros(len(rows), np.int64)
+    found = np.zeros(0, np.int64)
+    if tries is not None and len(tries):
+        first, count = _of(rows, tries)
+        found = tries[HASH].to_numpy()
+    return beside(rows[HASH].to_numpy(), good, found, first, count)
+
+
+def _of(rows: pa.Table, tries: pa.Table) -> tuple[Any, Any]:
+    """Of each message its first try among these, and how many there are."""
+    of, ids = tries["message_id"].to_numpy(), rows["id"].to_numpy()
+    first = np.searchsorted(of, ids, "left")
+    return first, np.searchsorted(of, ids, "right") - first
 
 
 def attempts(rows: pa.Table, tries: pa.Table | None, kind: pa.ListType) -> pa.Array:
@@ -68,10 +92,7 @@ def attempts(rows: pa.Table, tries: pa.Table | None, kind: pa.ListType) -> pa.Ar
     if tries is None or not len(tries):
         values = success if is_done.all() else success.take(pa.array(np.flatnonzero(is_done)))
         return _lists(is_done, values, kind)
-    of = tries["message_id"].to_numpy()
-    ids = rows["id"].to_numpy()
-    first = np.searchsorted(of, ids, "left")
-    others = np.searchsorted(of, ids, "right") - first
+    first, others = _of(rows, tries)
     counts = others + is_done
     row = np.repeat(np.arange(count), counts)
     place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -25,7 +25,7 @@ from menzil.spark.lake.verify import content_problems, file_problems
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: How often a month is tried that somebody reads at this moment, and how many seconds lie between.
+#: How often a month is tried that another session reads at this moment, and how many seconds lie between.
 TRIES = 5
 PAUSE = 0.3
 

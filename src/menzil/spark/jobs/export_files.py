@@ -1,4 +1,7 @@
-"""Messages go from PostgreSQL to files in one task: COPY, Arrow, Parquet. Spark only divides the work.
+"""Messages go from PostgreSQL to files, and back from them, in one task: COPY, Arrow, Parquet. Spark divides the work.
+
+PostgreSQL hashes each row in the query that reads it, so that its values are looked up and made texts once. A task sums
+these hashes by file, reads each file back when it is done, and hashes what it finds there.
 
 Where a lake has hundreds of channels, columns made of payloads, or lies in an object store, rows go through Spark
 instead, which gathers those of a channel from all tasks (export_rows, lake.write).
@@ -13,14 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from menzil.ops.lake import ArchiveFingerprint
-from menzil.spark.jobs.export_attempts import SUCCESS, attempts, failed
+from menzil.ops.lake import ArchiveCensus
+from menzil.spark.jobs.export_attempts import HASH, SUCCESS, SUCCESS_HASH, attempts, failed, proof_of
 from menzil.spark.lake import commit, layout
 from menzil.spark.lake.cover import Part, moment
-from menzil.spark.lake.place import file_system, inside, local
-from menzil.spark.lake.schema import BOUNDED, BUCKETS, COLUMNS, MESSAGES, arrow
+from menzil.spark.lake.fingerprint import ROW_FIELDS
+from menzil.spark.lake.place import local
+from menzil.spark.lake.schema import BUCKETS, COLUMNS, MESSAGES, arrow
+from menzil.spark.lake.write import place_of
 from menzil.spark.parquet.sort import BLOCK, Divider
-from menzil.spark.parquet.write import Written, line, lines
+from menzil.spark.parquet.write import Place, Written, line, lines
 from menzil.spark.source import partitions
 from menzil.spark.source.arrow import opened
 from menzil.spark.source.filters import quoted
@@ -51,9 +56,7 @@ class _Job:
 
     dsn: str
     since: str
-    files: Any
-    place: str
-    shape: pa.Schema
+    place: Place
     parts: Mapping[str, int] | None  # of a channel, where their hash parts files
     month: str
 
@@ -68,18 +71,15 @@ def fits(lake: Lake, channels: Sequence[str], bucketed: bool) -> bool:
 
 def write_messages(
     spark: SparkSession, dsn: str, lake: Lake, tx: Transaction, month: str, parts: Sequence[Part],
-    archive: Sequence[ArchiveFingerprint], channels: Sequence[str],
+    archive: Sequence[ArchiveCensus], channels: Sequence[str],
 ) -> list[Written]:  # fmt: skip
     """Write the messages of these parts of a month, of which the database said this. Driver."""
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
     hashed = {name: commit.bucket(name) for name in channels} if commit.is_bucketed(tx) else None
     count = tasks(sum(each.row_count for each in archive), BUCKETS if hashed else len(channels), _parallel(spark))
-    place = inside(f"{lake.root}/{MESSAGES}/data/{month}")
-    shape = schema_to_pyarrow(commit.schema_of(tx))
-    job = _Job(
-        dsn, layout.month_start(month).isoformat(), file_system(lake.root, lake.options), place, shape, hashed, month
-    )
+    place = place_of(lake, MESSAGES, month, schema_to_pyarrow(commit.schema_of(tx)))
+    job = _Job(dsn, layout.month_start(month).isoformat(), place, hashed, month)
     work = []
     for part, about in zip(parts, archive, strict=True):
         tries = about.failed_attempt_count > 0
@@ -119,7 +119,7 @@ def _pieces(dsn: str, month: str, part: Part, count: int) -> Iterator[tuple[Piec
 
 def _task(job: _Job) -> Callable[[Any], Iterator[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        divider = Divider(job.files, job.place, job.shape, BOUNDED[MESSAGES])
+        divider = Divider(job.place)
         for batch in batches:
             for share in batch.column(0).to_pylist():
                 for piece, conditions, tries in pickle.loads(share):
@@ -138,11 +138,27 @@ def _blocks(job: _Job, piece: Piece, conditions: list[str], tries: bool) -> Iter
     names = [*(name for name in COLUMNS if name != "attempts"), *SUCCESS]
     plan = Plan([(relation.column(name), name) for name in names])
     with opened(job.dsn, BATCH, piece.settings) as source, opened(job.dsn, BATCH) as other:
-        for rows in _gathered(source.batches(partitions.select(plan.projection([]), piece, conditions))):
+        for rows in _gathered(source.batches(_hashed(partitions.select(plan.projection([]), piece, conditions)))):
             found = failed(other, rows["id"], job.since) if tries else None
-            yield rows.append_column("attempts", attempts(rows, found, kind)).drop_columns(list(SUCCESS))
+            proof = proof_of(rows, found)
+            whole = rows.append_column("attempts", attempts(rows, found, kind))
+            whole = whole.drop_columns([*SUCCESS, HASH, SUCCESS_HASH])
+            for name, column in proof.items():
+                whole = whole.append_column(name, column)
+            yield whole
         if piece.oid is not None:
             source.must_still_have(piece.oid)
+
+
+def _hashed(query: str) -> str:
+    """The same rows, each with its hash and that of the try that succeeded. OFFSET: no value is worked out twice."""
+    columns = ", ".join(f'"{name}"' for name, _ in ROW_FIELDS[MESSAGES])
+    success = "id, num_attempts, 'completed', leased_at, ended_at, worker, null, success_status, success_ms"
+    return (
+        f'select r.*, menzil.message_hash({columns}) as "{HASH}", '
+        f"case when status = 'completed' then menzil.try_hash({success}) end as \"{SUCCESS_HASH}\" "
+        f"from ({query} offset 0) r"
+    )
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

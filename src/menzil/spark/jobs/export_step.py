@@ -17,7 +17,7 @@ from menzil.ops.run import run as ask
 from menzil.spark.jobs.export_files import fits, write_messages
 from menzil.spark.jobs.export_rows import event_rows, rows
 from menzil.spark.lake import commit, layout
-from menzil.spark.lake.compare import archived
+from menzil.spark.lake.compare import archived, counted
 from menzil.spark.lake.cover import Part, missing, moment
 from menzil.spark.lake.errors import LakeBusyError
 from menzil.spark.lake.fingerprint import Fingerprint
@@ -25,7 +25,7 @@ from menzil.spark.lake.memory import Slice, cover, promoted_property, source_pro
 from menzil.spark.lake.promote import Promoted, columns_of, promoted
 from menzil.spark.lake.schema import EVENTS, MANY, MESSAGES, TABLES, with_promoted
 from menzil.spark.lake.table import Lake
-from menzil.spark.lake.write import prove, remove, write
+from menzil.spark.lake.write import prove, proved, remove, write
 from menzil.spark.parquet.write import Written
 
 if TYPE_CHECKING:
@@ -35,11 +35,19 @@ if TYPE_CHECKING:
 #: Told at each step: its name (read, write, verify, commit, publish, drop, done), the month, and how many rows.
 Progress = Callable[[str, str, int], None]
 
-#: Writes the files of a step for a table as it will be after this transaction, in which it has these channels.
-Maker = Callable[["Transaction", list[str]], list[Written]]
-
 #: How often a commit is tried when others commit to the same table meanwhile.
 TRIES = 10
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is new of a month or of the event log: how it is written for a table as it will be after a transaction, and
+    the proof that the files hold it, which is their fingerprint."""
+
+    parts: tuple[Part, ...]
+    rows: int
+    make: Callable[[Transaction], list[Written]]
+    prove: Callable[[Sequence[Written]], Fingerprint]
 
 
 @dataclass
@@ -73,30 +81,30 @@ class Exporter:
     def month(self, month: str) -> list[Written]:
         """Export what is new of a month. Returns the files that were added."""
 
-        def plan() -> tuple[list[Part], Fingerprint, Maker] | None:
+        def plan(tx: Transaction, channels: list[str]) -> Step | None:
             parts = self._parts(MESSAGES, month, layout.month_end(month))
             if not parts:
                 return None
             self.tell("read", month, 0)
+            if not self.promotions and fits(self.lake, channels, commit.is_bucketed(tx)):
+                return self._straight(month, parts, channels)
             found = list(zip(parts, archived(self.conn, month, parts), strict=True))
             expected = Fingerprint.total(Fingerprint.of_archive(seen) for _, seen in found)
             full = [(part, about) for part, about in found if about.row_count]
             read, seen = [part for part, _ in full], [about for _, about in full]
 
-            def made(tx: Transaction, channels: list[str]) -> list[Written]:
-                if not self.promotions and fits(self.lake, channels, commit.is_bucketed(tx)):
-                    return write_messages(self.spark, self.dsn, self.lake, tx, month, read, seen, channels)
+            def made(tx: Transaction) -> list[Written]:
                 frame = rows(self.spark, self.conn, self.dsn, month, read, seen, self.promotions)
                 return write(self.lake, MESSAGES, tx, frame, month, channels)
 
-            return parts, expected, made
+            return self._gathered(MESSAGES, month, parts, expected, made)
 
         return self._do(MESSAGES, month, plan)
 
     def events(self) -> list[Written]:
         """Export what is new of the event log. Returns the files that were added."""
 
-        def plan() -> tuple[list[Part], Fingerprint, Maker] | None:
+        def plan(_tx: Transaction, _channels: list[str]) -> Step | None:
             parts = self._parts(EVENTS, EVENTS, None)
             self.tell("read", EVENTS, 0)
             expected = Fingerprint.total(
@@ -109,12 +117,35 @@ class Exporter:
                 for p in parts
             )
 
-            def made(tx: Transaction, _: list[str]) -> list[Written]:
+            def made(tx: Transaction) -> list[Written]:
                 return write(self.lake, EVENTS, tx, event_rows(self.spark, self.dsn, parts, expected), None)
 
-            return parts, expected, made
+            return self._gathered(EVENTS, EVENTS, parts, expected, made)
 
         return self._do(EVENTS, EVENTS, plan)
+
+    def _straight(self, month: str, parts: Sequence[Part], channels: list[str]) -> Step:
+        """Tasks read rows with their hashes, write and read back; the database only counts before."""
+        found = list(zip(parts, counted(self.conn, month, parts), strict=True))
+        full = [(part, about) for part, about in found if about.row_count]
+        read, seen = [part for part, _ in full], [about for _, about in full]
+
+        def made(tx: Transaction) -> list[Written]:
+            return write_messages(self.spark, self.dsn, self.lake, tx, month, read, seen, channels)
+
+        count = sum(about.row_count for about in seen)
+        return Step(tuple(parts), count, made, lambda written: proved(self.lake, written, seen, month))
+
+    def _gathered(
+        self, name: str, label: str, parts: Sequence[Part], expected: Fingerprint, made: Callable[[Any], list[Written]]
+    ) -> Step:
+        """The database hashes all rows before, and the files are read back in a job of their own."""
+
+        def check(written: Sequence[Written]) -> Fingerprint:
+            prove(self.spark, self.lake, name, written, expected, label)
+            return expected
+
+        return Step(tuple(parts), expected.rows, made, check)
 
     def _parts(self, table: str, month: str, end: datetime | None) -> list[Part]:
         """What is not exported yet, of what is settled: no open transaction can add to it."""
@@ -126,35 +157,36 @@ class Exporter:
         settled = int(ask(self.conn, ops.settled_before()))
         return missing(memory.parts(month), settled, created_until)
 
-    def _do(self, name: str, label: str, plan: Callable[[], Any]) -> list[Written]:
+    def _do(self, name: str, label: str, plan: Callable[[Transaction, list[str]], Step | None]) -> list[Written]:
         """Plan, write, prove and commit; again from the plan when another process exported the same meanwhile."""
         for _ in range(TRIES):
             self.lake.make(name)  # what is planned and what is committed to is one state of the table
-            found = plan()
-            if found is None or not found[1].rows:
+            channels = self._channels() if name == MESSAGES else []
+            tx = self._begin(name, channels)
+            step = plan(tx, channels)
+            if step is None or not step.rows:
                 return []
-            parts, expected, made = found
-            written = self._written(name, label, tuple(parts), expected, made)
+            written = self._written(name, label, tx, channels, step)
             if written is not None:
-                self.tell("publish", label, expected.rows)
+                self.tell("publish", label, step.rows)
                 return written
         raise LakeBusyError(f"Others keep exporting {label} to the same lake.")
 
+    def _begin(self, name: str, channels: Sequence[str]) -> Transaction:
+        columns = with_promoted(TABLES[name], columns_of(self.promotions).items()) if name == MESSAGES else TABLES[name]
+        return commit.begin(self.lake.tables[name], columns, many=len(channels) > MANY)
+
     def _written(
-        self, name: str, label: str, parts: tuple[Part, ...], expected: Fingerprint, made: Maker
+        self, name: str, label: str, tx: Transaction, channels: Sequence[str], step: Step
     ) -> list[Written] | None:
         """None when the files did not fit what another process committed first."""
-        columns = with_promoted(TABLES[name], columns_of(self.promotions).items()) if name == MESSAGES else TABLES[name]
-        channels = self._channels() if name == MESSAGES else []
-        tx = commit.begin(self.lake.tables[name], columns, many=len(channels) > MANY)
         shape = commit.schema_of(tx)
-        self.tell("write", label, expected.rows)
-        written = made(tx, channels)
-        self.tell("verify", label, expected.rows)
-        prove(self.spark, self.lake, name, written, expected, label)
-        new = Slice(self.run, label, parts, expected)
+        self.tell("write", label, step.rows)
+        written = step.make(tx)
+        self.tell("verify", label, step.rows)
+        new = Slice(self.run, label, step.parts, step.prove(written))
         for _ in range(TRIES):
-            self.tell("commit", label, expected.rows)
+            self.tell("commit", label, step.rows)
             memory = self.lake.memory(name)
             properties = cover([*memory.slices(label), new]) | source_property(self.source)
             properties |= promoted_property(self.promotions) if name == MESSAGES else {}
@@ -164,9 +196,9 @@ class Exporter:
             except commit.CONFLICT:
                 # Another process committed. The files are good as long as their rows are still missing.
                 self.lake.refresh(name)
-                tx = commit.begin(self.lake.tables[name], columns, many=len(channels) > MANY)
+                tx = self._begin(name, channels)
                 known = self.lake.memory(name).parts(label)
-                if any(part.meets(other) for part in parts for other in known) or commit.schema_of(tx) != shape:
+                if any(part.meets(other) for part in step.parts for other in known) or commit.schema_of(tx) != shape:
                     break
             else:
                 return written

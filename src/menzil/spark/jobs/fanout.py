@@ -1,4 +1,4 @@
-"""fanout: a table of events becomes messages to whoever has subscribed, exactly once per send id.
+"""fanout: a table of events becomes messages to all subscribers, exactly once per send id.
 
 What menzil.publish does for one event: subscriptions with their filters, one copy per endpoint, none for a disabled
 one, {"event_type": name} in the metadata of each copy, schemas enforced. Subscriptions are read once, at the
@@ -83,7 +83,7 @@ def _types(events: DataFrame) -> list[str]:
 
 
 def _of_good(kind: str, payload: str, udf: Any) -> Column:
-    """Ask a UDF about good rows alone. It sees every row, whatever stands around it: bad ones with a harmless body."""
+    """Ask a UDF about good rows alone. Spark may call it for every row, so bad rows get a harmless body."""
     good = F.col("_problem").isNull()
     return F.when(good, udf(F.col(kind), F.when(good, F.col(payload)).otherwise(F.lit("null"))))
 
@@ -125,7 +125,7 @@ def plan_fanout(
 
 def _plan(fanned: Fan, dsn: str, send_id: str) -> FanoutPlan:
     events = fanned.events
-    # One row per copy; one without an endpoint for an event that is refused, or that nobody wants.
+    # One row per copy; one without an endpoint for an event that is refused, or that has no subscriber.
     rows = events.select(F.posexplode_outer("_endpoints").alias("place", "endpoint"), reason().alias("reason"))
     first = F.count_if(F.coalesce("place", F.lit(0)) == 0)
     counts = rows.groupBy("endpoint", "reason").agg(F.count(F.lit(1)).alias("count"), first.alias("events")).collect()

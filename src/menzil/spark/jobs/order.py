@@ -2,14 +2,14 @@
 
 Cut the rows into ranges by a sample of their keys, count each range, send each range to the partition of its number and
 sort it there: the place of a row is the number of rows in the ranges before it plus its place in its own. The sample
-only decides how even the ranges are; the places are exact whatever it was.
+only decides how even the ranges are; the places are exact in any case.
 """
 
 from __future__ import annotations
 
 from itertools import accumulate
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 #: Rows of one range, about; and how many ranges there are at most.
@@ -34,10 +34,19 @@ def in_order(frame: DataFrame, total: int, *, rows: int = ROWS) -> DataFrame:
     keyed = frame.withColumn("_range", _range_of(_bounds(frame, total, ranges)))
     counts = {row["_range"]: row["count"] for row in keyed.groupBy("_range").count().collect()}
     before = list(accumulate((counts.get(number, 0) for number in range(ranges)), initial=0))[:ranges]
+    start = F.get(F.array(*[F.lit(number).cast("bigint") for number in before]), F.col("_range"))
+    if not hasattr(DataFrame, "repartitionById"):
+        return _numbered(keyed, start, ranges)
     placed = keyed.repartitionById(ranges, F.col("_range")).sortWithinPartitions("created_at", "id")
     row = F.monotonically_increasing_id().bitwiseAND(F.lit(_ROW_BITS))
-    start = F.get(F.array(*[F.lit(number).cast("bigint") for number in before]), F.col("_range"))
     return placed.withColumn("_place", start + row + 1).drop("_range")
+
+
+def _numbered(keyed: DataFrame, start: Column, ranges: int) -> DataFrame:
+    """The same on PySpark 4.0, which cannot send a row to a partition by its number: one more exchange of all rows."""
+    number = F.row_number().over(Window.partitionBy("_range").orderBy("created_at", "id"))
+    placed = keyed.withColumn("_place", start + number).drop("_range")
+    return placed.repartitionByRange(ranges, "_place").sortWithinPartitions("_place")
 
 
 def _bounds(frame: DataFrame, total: int, ranges: int) -> list[Key]:

@@ -108,12 +108,14 @@ def _configured(name: str) -> Mapping[str, Any] | None:
 
 
 def _named(name: str) -> Catalog:
-    if _configured(name) is None:
+    given = _configured(name)
+    if given is None:
         known = ", ".join(sorted(Config().get_known_catalogs())) or "none"
         hint = f"it names: {known}. pyiceberg looks for the file in PYICEBERG_HOME, your home and the current directory"
         raise UsageError(f"There is no catalog {name} in .pyiceberg.yaml.", hint=hint)
     try:
-        return load_catalog(name)
+        # pyiceberg itself reads the file once, when it is imported; a notebook may have named it later.
+        return load_catalog(name, **given)
     except (ValueError, ImportError) as error:
         # The sentence of pyiceberg may repeat the properties, and a property may be a password.
         raise UsageError(f"The catalog {name} of .pyiceberg.yaml cannot be opened.", hint=_plain(error)) from None

@@ -31,6 +31,14 @@ def archived(conn: psycopg.Connection[Any], month: str, parts: Iterable[Part]) -
     ]
 
 
+def counted(conn: psycopg.Connection[Any], month: str, parts: Iterable[Part]) -> list[ops.ArchiveCensus]:
+    """How much the database has of these parts of a month: reads no body and hashes nothing."""
+    start = layout.month_start(month)
+    return [
+        run(conn, ops.archive_census(start, str(p.start), str(p.until), p.created_from, p.created_until)) for p in parts
+    ]
+
+
 def archive_problems(memory: Memory, dsn: str) -> list[str]:
     """Months of which the database has other messages than were exported."""
     problems = []

@@ -6,7 +6,7 @@
     └── LakeError
         ├── LakeDamagedError       files and manifests, or lake and database, do not say the same
         ├── LakeForeignError       the database is another one than the lake was exported from
-        └── LakeBusyError          somebody else works on it
+        └── LakeBusyError          another process works on it
 """
 
 from __future__ import annotations

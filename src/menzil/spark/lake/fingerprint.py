@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from menzil.ops.lake import ArchiveFingerprint, EventFingerprint
+from menzil.ops.lake import ArchiveCensus, ArchiveFingerprint, EventFingerprint
 from menzil.spark.lake.cover import moment
 from menzil.spark.lake.schema import EVENTS, MESSAGES
 
@@ -71,6 +71,12 @@ class Fingerprint:
         )  # fmt: skip
 
     @classmethod
+    def of_census(cls, found: ArchiveCensus) -> Fingerprint:
+        """What PostgreSQL counted: no hash."""
+        times = (_time(found.min_created_at), _time(found.max_created_at))
+        return Fingerprint(found.row_count, 0, 0, found.min_id, found.max_id, *times)
+
+    @classmethod
     def of_events(cls, found: EventFingerprint) -> Fingerprint:
         """What PostgreSQL said of its event log."""
         return Fingerprint(
@@ -114,7 +120,7 @@ _EVENT = """id:number event_type:text entity_type:text entity_id:text old_value:
 created_at:time xid:number actor:text via:text"""
 
 _TEXTS = {
-    "number": "cast({0} as string)",  # whatever writes itself in one way only
+    "number": "cast({0} as string)",  # types with one written form
     "text": "concat('=', {0})",
     "bytes": "lower(hex({0}))",
     "time": "lower(lpad(hex(unix_micros({0}) - 946684800000000), 16, '0'))",
@@ -149,7 +155,7 @@ TRIES = {
     EVENTS: "cast(array() as array<bigint>)",
 }
 
-# Of UTC, whatever the time zone of the session is.
+# In UTC, not in the time zone of the session.
 MONTH = "date_format(to_utc_timestamp(created_at, current_timezone()), 'yyyy-MM')"
 
 _AGGREGATES = (
@@ -179,7 +185,7 @@ def of_files(spark: SparkSession, files: FileSystem, paths: Sequence[str], table
     for row in listed.mapInArrow(work, hashing.DDL).collect():
         values = row.asDict()
         path = values.pop("path")
-        found[path] = _from(values)
+        found[path] = from_task(values)
     return found
 
 
@@ -207,11 +213,12 @@ def _found(frame: DataFrame, table: str, label: str, row_hash: str | None = None
     for row in hashed.groupBy("label").agg(*[F.expr(text) for text in _AGGREGATES]).collect():
         values = row.asDict()
         label = values.pop("label")
-        fingerprints[label] = _from(values)
+        fingerprints[label] = from_task(values)
     return fingerprints
 
 
-def _from(values: dict[str, Any]) -> Fingerprint:
+def from_task(values: dict[str, Any]) -> Fingerprint:
+    """What a task found."""
     numbers = {name: int(values[name]) for name in ("sum", "xor", "attempts", "attempts_sum", "attempts_xor")}
     times = {
         name: None if values[name] is None else _time(_EPOCH + timedelta(microseconds=values[name]))

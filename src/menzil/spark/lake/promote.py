@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _TYPES = {"string": "string", "integer": "bigint", "number": "double", "boolean": "boolean"}
 
 _NUMBER = "(schema_of_variant({piece}) = 'BIGINT' or schema_of_variant({piece}) like 'DECIMAL%')"
-#: A value of each type, from the variant {piece}; NULL when it is none.
+#: A value of each type, from the variant {piece}; NULL for a value of another type.
 _VALUES = {
     "string": "case when schema_of_variant({piece}) = 'STRING' then try_variant_get({piece}, '$', 'string') end",
     "boolean": "case when schema_of_variant({piece}) = 'BOOLEAN' then try_variant_get({piece}, '$', 'boolean') end",

@@ -1,4 +1,4 @@
-"""Read a lake: exactly the files of a snapshot, whatever else lies there."""
+"""Read a lake: exactly the files of a snapshot, and no other file of the folder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Which files to look at when the rows of a month are not those that were exported, although every file is whole.
 
-The fingerprint that proves rows is that of a month. Two things still tell files apart: the bounds that their manifest
-gives of them, and the snapshot that added them, which names the run of menzil that made it.
+The fingerprint that proves rows is that of a month. Three things tell files apart: the fingerprint that the footer of
+each has, the bounds that its manifest gives of it, and the snapshot that added it, which names the run of menzil that
+made it. Files of earlier versions have no fingerprint.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ from pyiceberg.io.pyarrow import (
 )
 from pyiceberg.types import PrimitiveType
 
+from menzil.spark.lake.fingerprint import ROW_FIELDS, TRY_FIELDS, from_task
 from menzil.spark.lake.place import file_system, inside, shown
 from menzil.spark.lake.table import Lake
+from menzil.spark.lake.write import difference
+from menzil.spark.parquet.hash import of_file
+from menzil.spark.parquet.proof import in_footer
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
@@ -39,7 +44,7 @@ def suspects(lake: Lake, name: str, files: Sequence[DataFile]) -> list[str]:
     added = _added(table) if foreign else {}
     told = []
     for file in files:
-        wrong = _bounds(lake, table, file)
+        wrong = _bounds(lake, table, file) or _rows(lake, name, file)
         snapshot = foreign.get(added.get(file.file_path, -1))
         if wrong is not None:
             told.append(f"{shown(file.file_path)} {wrong}")
@@ -72,6 +77,18 @@ def _added(table: Table) -> dict[str, int]:
         for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True)
         if entry.snapshot_id is not None
     }
+
+
+def _rows(lake: Lake, name: str, file: DataFile) -> str | None:
+    """What the rows of a file are otherwise than its footer says, as the end of a sentence."""
+    with file_system(lake.root, lake.options).open_input_file(inside(file.file_path)) as stream:
+        stored = pq.ParquetFile(stream)
+        said = in_footer(stored)
+        found = None if said is None else of_file(stored, ROW_FIELDS[name], TRY_FIELDS[name])
+    if said is None or found is None or said == found:
+        return None
+    differs = difference(from_task(said), from_task(found))
+    return f"holds other rows than were written to it: {differs}."
 
 
 def _bounds(lake: Lake, table: Table, file: DataFile) -> str | None:

@@ -37,7 +37,7 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
-        """Whether there is none."""
+        """Whether there is no problem."""
         return not self.problems
 
 

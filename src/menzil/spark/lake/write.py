@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from menzil.ops.lake import ArchiveCensus
 from menzil.spark.lake import commit
 from menzil.spark.lake.errors import LakeDamagedError
-from menzil.spark.lake.fingerprint import MONTH, Fingerprint, of_files
+from menzil.spark.lake.fingerprint import MONTH, ROW_FIELDS, TRY_FIELDS, Fingerprint, from_task, of_files
 from menzil.spark.lake.place import file_system, inside
 from menzil.spark.lake.schema import BOUNDED, EVENTS
 from menzil.spark.parquet import write as parquet
-from menzil.spark.parquet.write import KEY, Written
+from menzil.spark.parquet.write import KEY, Place, Written
 
 if TYPE_CHECKING:
     from pyiceberg.table import Transaction
@@ -36,11 +37,17 @@ def write(
 
     shape = schema_to_pyarrow(commit.schema_of(tx))
     keyed = _keyed(frame, name, month, channels if commit.is_bucketed(tx) else None)
-    place = f"{lake.root}/{name}/data/{month or EVENTS}"
-    task = parquet.task(file_system(lake.root, lake.options), inside(place), shape, BOUNDED[name])
+    task = parquet.task(place_of(lake, name, month or EVENTS, shape))
     with _set(frame.sparkSession, _WRITING):
         ordered = keyed.hint("rebalance", KEY).sortWithinPartitions(KEY, "created_at", "id")
         return parquet.lines(bytes(row.line) for row in ordered.mapInArrow(task, "line binary").collect())
+
+
+def place_of(lake: Lake, name: str, label: str, shape: Any) -> Place:
+    """Where files of a month, or of the event log, go."""
+    path = inside(f"{lake.root}/{name}/data/{label}")
+    hashed = (ROW_FIELDS[name], TRY_FIELDS[name])
+    return Place(file_system(lake.root, lake.options), path, shape, BOUNDED[name], hashed)
 
 
 def _keyed(frame: DataFrame, name: str, month: str | None, hashed: Sequence[str] | None) -> DataFrame:
@@ -77,11 +84,44 @@ def prove(
     files = file_system(lake.root, lake.options)
     found = Fingerprint.total(of_files(spark, files, [file.path for file in written], name).values())
     if found != expected:
-        remove(lake, written)
-        raise LakeDamagedError(
-            f"The files written for {label} do not hold what they should: {difference(expected, found)}.",
-            hint="nothing was committed or dropped; run it again, and if it stays so, look for a failing disk",
-        )
+        _refuse(lake, written, label, difference(expected, found))
+
+
+def proved(lake: Lake, written: Sequence[Written], census: Sequence[ArchiveCensus], label: str) -> Fingerprint:
+    """The fingerprint of messages that tasks have read, written and read back, each file by itself.
+
+    The database hashed every row as it was read. That all rows were read, and none twice, says its census.
+    """
+    for file in written:
+        assert file.said is not None
+        assert file.found is not None
+        said, found = from_task(file.said), from_task(file.found)
+        if said != found:
+            _refuse(lake, written, label, f"in {file.path} {difference(said, found)}")
+    counts = [file.census for file in written if file.census is not None]
+    read = [sum(each[at] for each in counts) for at in range(4)]
+    wanted = [0, 0, 0, 0]
+    for about in census:
+        numbers = (about.row_count, about.id_sum, about.failed_attempt_count, about.failed_attempt_id_sum)
+        wanted = [one + other for one, other in zip(wanted, numbers, strict=True)]
+    names = ("the number of messages", "the sum of ids", "the number of failed tries", "the sum of ids of failed tries")
+    for name, seen, should in zip(names, read, wanted, strict=True):
+        if seen != should:
+            _refuse(lake, written, label, f"{name} is {seen:,}, not {should:,}")
+    whole = Fingerprint.total(from_task(file.said) for file in written if file.said is not None)
+    bounds = Fingerprint.total(Fingerprint.of_census(each) for each in census)
+    for name in ("min_id", "max_id", "min_created_at", "max_created_at"):
+        if getattr(whole, name) != getattr(bounds, name):
+            _refuse(lake, written, label, f"{name} is {getattr(whole, name)}, not {getattr(bounds, name)}")
+    return whole
+
+
+def _refuse(lake: Lake, written: Sequence[Written], label: str, what: str) -> NoReturn:
+    remove(lake, written)
+    raise LakeDamagedError(
+        f"The files written for {label} do not hold what they should: {what}.",
+        hint="nothing was committed or dropped; run it again, and if it stays so, look for a failing disk",
+    )
 
 
 def remove(lake: Lake, written: Sequence[Written]) -> None:

@@ -71,7 +71,7 @@ def of_file(file: pq.ParquetFile, row: Fields, attempt: Fields) -> dict[str, Any
                 before = bounds[f"{side}_{name}"]
                 bounds[f"{side}_{name}"] = seen[side] if before is None else choose(before, seen[side])
         if attempt and "attempts" in columns:
-            tries.add(_tries(columns["id"], columns["attempts"], attempt))
+            tries.add(tries_of(columns["id"], columns["attempts"], attempt))
     return {
         "rows": whole.count, "sum": str(whole.sum), "xor": whole.xor, **bounds,
         "attempts": tries.count, "attempts_sum": str(tries.sum), "attempts_xor": tries.xor,
@@ -92,7 +92,8 @@ class Sum:
         self.xor ^= int(np.bitwise_xor.reduce(found)) if len(found) else 0
 
 
-def _tries(ids: pa.Array, lists: pa.Array, attempt: Fields) -> Any:
+def tries_of(ids: pa.Array, lists: pa.Array, attempt: Fields) -> Any:
+    """The hash of each try in these lists, one after the other."""
     inner = pc.list_flatten(lists)
     columns = {name: inner.field(name) for name, _ in attempt}  # no try is NULL
     columns["id"] = ids.take(pc.list_parent_indices(lists))

@@ -7,27 +7,24 @@ What is already in order is not sorted.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from menzil.spark.parquet.write import GROUP_BYTES, GROUP_ROWS, ROWS, OpenFile, Written
-
-if TYPE_CHECKING:
-    from pyarrow.fs import FileSystem
+from menzil.spark.parquet.write import GROUP_BYTES, GROUP_ROWS, ROWS, OpenFile, Place, Written
 
 #: Bytes that are gathered before they are divided, and bytes that wait for the rest of their row group, at most.
 BLOCK, WAITING = 32 << 20, 128 << 20
 
 
 class Divider:
-    """One task: takes rows as they come, with a column that says the part of each."""
+    """One task: takes rows as they come, with a column that says the part of each. Reads back files that are done."""
 
-    def __init__(self, files: FileSystem, place: str, shape: pa.Schema, bounded: tuple[str, ...]) -> None:
-        self._make: Callable[[str], OpenFile] = lambda key: OpenFile(files, key, place, shape, list(bounded))
+    def __init__(self, place: Place) -> None:
+        self._place = place
         self._waiting: dict[str, list[pa.Table]] = defaultdict(list)
         self._size: dict[str, int] = defaultdict(int)
         self._open: dict[str, OpenFile] = {}
@@ -66,7 +63,7 @@ class Divider:
         if key in self._open and self._open[key].rows + len(rows) > ROWS:
             yield self._open.pop(key).close()
         if key not in self._open:
-            self._open[key] = self._make(key)
+            self._open[key] = OpenFile(self._place, key, read_back=True)
         self._open[key].group(rows)
 
 

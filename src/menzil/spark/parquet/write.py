@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from menzil.spark.frozen import freeze_modules
+from menzil.spark.parquet.hash import of_file
+from menzil.spark.parquet.proof import BESIDE, Proof, Shape
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -33,7 +35,10 @@ LINE = pa.schema([("line", pa.binary())])
 
 @dataclass(frozen=True)
 class Written:
-    """A file: which part of the table, where, how large, and its footer."""
+    """A file: which part of the table, where, how large, and its footer.
+
+    Where rows come with their hashes: what the database said of them, how many there were, and what was read back.
+    """
 
     key: str
     path: str
@@ -41,6 +46,9 @@ class Written:
     rows: int
     footer: Any
     ordered: bool = True  # by time of creation and id, from the first row to the last
+    said: dict[str, Any] | None = None
+    census: tuple[int, int, int, int] | None = None
+    found: dict[str, Any] | None = None
 
 
 def lines(found: Iterable[bytes]) -> list[Written]:
@@ -48,12 +56,23 @@ def lines(found: Iterable[bytes]) -> list[Written]:
     return [pickle.loads(line) for line in found]
 
 
-def task(files: FileSystem, place: str, shape: pa.Schema, bounded: tuple[str, ...]) -> Callable[[Any], Iterator[Any]]:
-    """For mapInArrow: write batches, in which the rows of a key lie together, below `place`."""
+@dataclass(frozen=True)
+class Place:
+    """Where files of a table go, and what they look like."""
+
+    files: FileSystem
+    path: str
+    shape: pa.Schema
+    bounded: tuple[str, ...]
+    hashed: Shape
+
+
+def task(place: Place) -> Callable[[Any], Iterator[Any]]:
+    """For mapInArrow: write batches, in which the rows of a key lie together, to this place."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_modules()
-        writer = Writer(files, place, shape, bounded)
+        writer = Writer(place)
         for batch in batches:
             for done in writer.take(pa.Table.from_batches([batch])):
                 yield line(done)
@@ -71,8 +90,8 @@ def line(written: Written) -> pa.RecordBatch:
 class Writer:
     """Writes tables of rows to files, one key at a time."""
 
-    def __init__(self, files: FileSystem, place: str, shape: pa.Schema, bounded: tuple[str, ...]) -> None:
-        self._files, self._place, self._shape, self._bounded = files, place, shape, list(bounded)
+    def __init__(self, place: Place) -> None:
+        self._place = place
         self._open: OpenFile | None = None
 
     def take(self, rows: pa.Table) -> Iterator[Written]:
@@ -86,7 +105,7 @@ class Writer:
             if self._open is not None and (self._open.key != key or self._open.rows >= ROWS):
                 yield from self.end()
             if self._open is None:
-                self._open = OpenFile(self._files, key, self._place, self._shape, self._bounded)
+                self._open = OpenFile(self._place, key)
             end = min(end, at + ROWS - self._open.rows)
             self._open.add(rows.slice(at, end - at))
             at = end
@@ -101,20 +120,21 @@ class Writer:
 class OpenFile:
     """A file that is being written, under a name that no other attempt uses."""
 
-    def __init__(self, files: FileSystem, key: str, place: str, shape: pa.Schema, bounded: list[str]) -> None:
-        self.key, self.path, self.rows = key, f"{place}/{uuid.uuid4().hex}.parquet", 0
+    def __init__(self, place: Place, key: str, *, read_back: bool = False) -> None:
+        self.key, self.path, self.rows = key, f"{place.path}/{uuid.uuid4().hex}.parquet", 0
+        self._proof, self._hashed, self._read_back = Proof(place.hashed), place.hashed, read_back
         self._last: tuple[Any, ...] | None = None
         self._ordered = True
-        self._files, self._shape, self._footer = files, shape, []  # type: ignore[var-annotated]
+        self._files, self._shape, self._footer = place.files, place.shape, []  # type: ignore[var-annotated]
         self._waiting: list[pa.Table] = []
         self._size = self._count = 0
-        if _is_local(files):
-            files.create_dir(place, recursive=True)
-        self._stream = files.open_output_stream(self.path)
+        if _is_local(self._files):
+            self._files.create_dir(place.path, recursive=True)
+        self._stream = self._files.open_output_stream(self.path)
         # Without the schema of Arrow, whose large types Spark does not read; page checksums tell a damaged file.
         self._writer = pq.ParquetWriter(
-            self._stream, shape, compression="zstd", metadata_collector=self._footer, store_schema=False,
-            write_statistics=bounded, write_page_checksum=True, use_dictionary=True,
+            self._stream, self._shape, compression="zstd", metadata_collector=self._footer, store_schema=False,
+            write_statistics=list(place.bounded), write_page_checksum=True, use_dictionary=True,
         )  # fmt: skip
 
     def add(self, rows: pa.Table) -> None:
@@ -141,11 +161,13 @@ class OpenFile:
 
     def _write(self, rows: pa.Table) -> None:
         whole = rows.select(self._shape.names).cast(self._shape)
+        self._proof.add(rows if BESIDE[0] in rows.column_names else whole)
         self._writer.write_table(whole, row_group_size=min(len(whole), GROUP_ROWS))
 
     def close(self) -> Written:
         """The file is done, and survives a power cut."""
         self._flush()
+        self._writer.add_key_value_metadata(self._proof.footer)
         self._writer.close()
         self._stream.close()
         if _is_local(self._files):
@@ -153,7 +175,12 @@ class OpenFile:
 
             sync(self.path)
         size = self._files.get_file_info(self.path).size
-        return Written(self.key, self.path, size, self.rows, self._footer[0], self._ordered)
+        done = Written(self.key, self.path, size, self.rows, self._footer[0], self._ordered)
+        if not self._read_back:
+            return done
+        with self._files.open_input_file(self.path) as stream:
+            found = of_file(pq.ParquetFile(stream, page_checksum_verification=True), *self._hashed)
+        return replace(done, said=self._proof.fingerprint, census=self._proof.census, found=found)
 
 
 def _is_local(files: FileSystem) -> bool:

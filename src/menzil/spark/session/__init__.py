@@ -68,7 +68,7 @@ def get_session(
 
 
 def _active() -> SparkSession | None:
-    """The session that is there already; none while nobody has read PySpark, which takes a second."""
+    """The session that is there already; None while PySpark is not imported, which would take a second."""
     if "pyspark.sql" not in sys.modules:
         return None
     from pyspark.sql import SparkSession

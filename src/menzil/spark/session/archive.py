@@ -66,7 +66,7 @@ def forget(arguments: list[str]) -> None:
 def assemble(arguments: list[str], pid: int) -> None:
     """Make the AOT cache of what this JVM notes down, when it is gone: quietly, beside everything else, by another JVM.
 
-    Java would do that by itself as it ends, with a line of kilobytes on the terminal of whoever waits for the prompt.
+    Java would do that by itself as it ends, with a line of kilobytes on the terminal, after the prompt.
     """
     if _RECORD not in arguments:
         return
@@ -87,7 +87,7 @@ def _mapping(java: Java, archive: Path) -> str:
 
 
 def _tidy(ours: Path) -> None:
-    """Files of 200 MB each: those that were given up while they grew, and those that nobody maps any more."""
+    """Files of 200 MB each: those that were given up while they grew, and those that no process maps any more."""
     now = time.time()
     for found in ours.parent.glob("classes-*.*"):
         with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
 """PySpark reads pandas, for half a second and more, to learn whether a list that goes to Java is an array of NumPy.
 
-Nothing can be one while nobody has read NumPy. The names are PySpark's own, whose version is pinned.
+No value can be one while NumPy is not imported. The names are PySpark's own, whose version is pinned.
 """
 
 from __future__ import annotations

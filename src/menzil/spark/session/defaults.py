@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-#: Names of options and settings whose values nobody may see: in plans, the UI, event logs.
+#: Names of options and settings whose values must not be seen: in plans, the UI, event logs.
 SECRET_NAMES = "(?i)secret|password|passwd|token|access.?key|credential|dsn|conninfo"
 
 _ALWAYS = {

@@ -58,7 +58,7 @@ _OPEN_BEFORE_24 = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 # With one compiler Java reserves 48 MB for compiled code. Spark fills them within minutes, and from then on Java throws
 # code away and compiles it again.
 _QUICK = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=240m"]
-#: Whoever sets one of these has plans for the JVM that only Spark's own launcher honours.
+#: A user who sets one of these wants something of the JVM that only Spark's own launcher does.
 _ENVIRONMENT = (
     "PYSPARK_SUBMIT_ARGS",
     "SPARK_CONF_DIR",
@@ -186,7 +186,7 @@ def names_in_utf8(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def end(seconds: float = 30) -> None:
-    """End the JVMs that were started here and wait until they are gone, for whoever tidies up behind them."""
+    """End the JVMs that were started here and wait until they are gone, so that their files can be removed."""
     while _running:
         process = _running.pop()
         if process.stdin is not None:

@@ -30,7 +30,7 @@ def elsewhere() -> str:
 
 
 def must_be_there(master: str) -> None:
-    """Refuse what is no master, and a standalone one that nobody answers for. Driver, before the JVM starts."""
+    """Refuse what is not a master, and a standalone master that does not answer. Driver, before the JVM starts."""
     if master == "yarn" or master.startswith("k8s://") or _LOCAL.fullmatch(master):
         return
     addresses = [_ADDRESS.fullmatch(part) for part in master.removeprefix("spark://").split(",")]

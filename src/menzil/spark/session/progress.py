@@ -18,7 +18,7 @@ WIDTH = 24
 
 
 class Progress:
-    """`with Progress(spark, "exporting"):` shows a bar while jobs run; nothing where nobody watches. Driver."""
+    """`with Progress(spark, "exporting"):` shows a bar while jobs run; nothing without a terminal. Driver."""
 
     def __init__(
         self, spark: SparkSession, what: str, *, stream: TextIO | None = None, show: bool | None = None

@@ -40,9 +40,15 @@ class MenzilDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Driver, once per query."""
-        from menzil.spark.source.feed import FeedReader
+        from menzil.spark.source import limits
 
-        return FeedReader(self.options, schema)
+        if limits.KNOWN:
+            from menzil.spark.source.feed import FeedReader
+
+            return FeedReader(self.options, schema)
+        from menzil.spark.source.older_feed import OlderFeedReader
+
+        return OlderFeedReader(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Driver, once per `save()`."""

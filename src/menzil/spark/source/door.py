@@ -20,6 +20,6 @@ def ask(dsn: str, op: Op[T]) -> T:
     except psycopg.OperationalError as error:
         raise cannot_reach(error, dsn) from None
     with conn:
-        # A commit must see what was committed before it waited for the send, whatever this role's default is.
+        # A commit must see what was committed before it waited for the send, so do not rely on this role's default.
         conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return run(conn, op)

@@ -15,18 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 
 from menzil.model.errors import RefusedError
 from menzil.ops import feed as ops
 from menzil.ops.run import run
 from menzil.spark.source import places
 from menzil.spark.source.arrow import opened
+from menzil.spark.source.limits import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from menzil.spark.source.options import FeedOptions
 from menzil.spark.source.partitions import window
 from menzil.spark.source.places import Offset, Place
@@ -72,9 +67,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Driver, before each batch: where it ends. The batch before it is done by then, so `start` is reached."""
         begin = Place.of(start)
         with self._connected() as conn:
-            now = self._now(conn)
-            _must_be_the_same(begin, now)
-            self._check(conn, begin)
+            now = self._begun(conn, begin)
             if self.options.consumer:
                 run(conn, ops.feed_advance(self.options.consumer, self.feed.name, begin.xid, begin.id))
             end = self._target or now
@@ -83,6 +76,17 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if found is None:
             return start  # nothing new: no empty batch
         return (Place(int(found[0]), found[1], end.drop, end.server) if most and found[2] >= most else end).offset()
+
+    def must_begin_at(self, begin: Place) -> None:
+        """Driver: refuse a place of another server, or from which rows were cleaned up."""
+        with self._connected() as conn:
+            self._begun(conn, begin)
+
+    def _begun(self, conn: psycopg.Connection[Any], begin: Place) -> Place:
+        now = self._now(conn)
+        _must_be_the_same(begin, now)
+        self._check(conn, begin)
+        return now
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
         """Driver, for the progress of the query: where it would be without a limit."""

@@ -1,7 +1,7 @@
 """Filters that Spark hands down, as SQL. Pure functions.
 
 Spark drops a filter that a source takes over, so the SQL must agree with Spark on every value, NULL and NaN included.
-Whatever is not certain to agree is left to Spark.
+A filter that might not agree is left to Spark.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def literal(column: Column, value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string literal that no content can end, whatever `standard_conforming_strings` says."""
+    """A string literal that no content can end, with each value of `standard_conforming_strings`."""
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise Untranslatable  # PostgreSQL has no such text
     doubled = text.replace("'", "''")

@@ -9,7 +9,7 @@ from datetime import datetime
 from menzil.spark.source.filters import quoted
 from menzil.spark.source.places import SETTINGS
 
-#: Of the heap, for one task, when nobody says how many tasks there should be.
+#: Of the heap, for one task, where the number of tasks is not given.
 BYTES = 128 << 20
 ROWS = 250_000
 MOST = 512

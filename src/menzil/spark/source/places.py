@@ -8,7 +8,7 @@ from typing import Any
 
 from menzil.model.errors import UsageError
 
-#: The index is the feed: a plan that reads everything is never right, whatever old statistics say.
+#: The index is the feed: a plan that reads everything is never right, but old statistics may suggest it.
 SETTINGS = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
 
 

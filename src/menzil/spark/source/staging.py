@@ -33,7 +33,7 @@ class Staged(WriterCommitMessage):
 def stage(dsn: str, table: str, shape: Shape, batches: Iterable[RecordBatch]) -> tuple[str, int]:
     """Copy the batches under a new token, in one transaction, and say which and how many rows.
 
-    A try that fails leaves a token that nobody names, so it need not clean up after itself.
+    A try that fails leaves a token that no commit names, so it need not clean up after itself.
     """
     import adbc_driver_manager
     import adbc_driver_postgresql.dbapi as driver

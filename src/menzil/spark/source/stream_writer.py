@@ -7,10 +7,11 @@ option sendId by that, for those who move a query to another checkpoint and know
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceStreamArrowWriter
+from pyspark.sql import datasource
 
 from menzil.model.errors import UsageError
 from menzil.ops import pipeline
@@ -26,9 +27,15 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import WriterCommitMessage
     from pyspark.sql.types import StructType
 
+#: PySpark 4.0 hands rows to streaming writers, later ones batches of Arrow.
+_BATCHES = hasattr(datasource, "DataSourceStreamArrowWriter")
+_Base: Any = datasource.DataSourceStreamArrowWriter if _BATCHES else datasource.DataSourceStreamWriter
+#: Rows that become a batch.
+ROWS = 1000
+
 
 @sentence_first
-class MenzilStreamWriter(DataSourceStreamArrowWriter):
+class MenzilStreamWriter(_Base):  # type: ignore[misc]
     """Made on the driver, once per query, and pickled for the tasks and for the process that commits."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
@@ -37,6 +44,7 @@ class MenzilStreamWriter(DataSourceStreamArrowWriter):
             raise UsageError("Messages that were sent cannot be overwritten.", hint='write with outputMode("append")')
         must_be_known(options, WRITE_STREAM)
         self.shape = shape_of(schema, options)
+        self.arrow = None if _BATCHES else _arrow(schema)
         self.dsn = dsn_of(options)
         if self.shape.endpoint is not None:
             demand_open(self.dsn, [self.shape.endpoint])
@@ -49,7 +57,8 @@ class MenzilStreamWriter(DataSourceStreamArrowWriter):
         staging = ask(self.dsn, pipeline.bulk_open(send_id, self.what)).staging
         if staging is None:
             return Staged("", 0, send_id)
-        token, count = stage(self.dsn, staging, self.shape, iterator)
+        batches = iterator if self.arrow is None else _gathered(iterator, self.arrow)
+        token, count = stage(self.dsn, staging, self.shape, batches)
         return Staged(token, count, send_id)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803, ARG002
@@ -65,6 +74,19 @@ class MenzilStreamWriter(DataSourceStreamArrowWriter):
             ask(self.dsn, pipeline.bulk_abort(send_id))
 
 
+def _arrow(schema: StructType) -> Any:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema)
+
+
+def _gathered(rows: Iterator[Any], schema: Any) -> Iterator[RecordBatch]:
+    import pyarrow
+
+    while some := [row.asDict(recursive=True) for row in islice(rows, ROWS)]:
+        yield pyarrow.RecordBatch.from_pylist(some, schema)
+
+
 def _send_id(query: str | None) -> str:
     """Task: which query, and which of its batches. Spark tells it to tasks and not to the writer."""
     task = TaskContext.get()
@@ -72,6 +94,7 @@ def _send_id(query: str | None) -> str:
     query = query or (task.getLocalProperty("sql.streaming.queryId") if task else None)
     if batch is None or query is None:
         raise UsageError(
-            "Spark did not say which batch of which query this is.", hint="use pyspark 4.3 and the option sendId"
+            "Spark did not say which batch of which query this is.",
+            hint="update PySpark, and use the option sendId",
         )
     return f"{query}/{batch}"

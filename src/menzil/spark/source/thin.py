@@ -2,7 +2,7 @@
 
 The driver takes a tenth of a microsecond for a field, a NULL included, and a message in the archive has a dozen columns
 that most messages have no use for. A task looks at the first rows it will read; columns with nothing in them become one
-array of texts, made only for rows that do have something. Whatever the guess, every value arrives.
+array of texts, made only for rows that do have something. A wrong guess costs time; every value arrives.
 """
 
 from __future__ import annotations

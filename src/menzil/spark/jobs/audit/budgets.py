@@ -12,7 +12,7 @@ EVERYBODY = ""
 def budgets(events: DataFrame | None, max_retries: int | None, policies: DataFrame | None) -> DataFrame | None:
     """channel, since (null: always), until (null: still), max_retries (null: the setting decides).
 
-    A channel without a line here has a policy that nobody knows: it was set before the log begins.
+    A channel without a line here has an unknown policy: it was set before the log begins.
     """
     if events is None:
         return None

@@ -105,7 +105,7 @@ def _kept(*frames: DataFrame | None) -> Iterator[list[DataFrame | None]]:
 
 
 def _hurried(history: History) -> DataFrame | None:
-    """Messages that somebody made due before their time: those may be early."""
+    """Messages that an operator made due before their time: those may be early."""
     if history.events is None:
         return None
     told = history.events.where("event_type = 'message.hurried'")

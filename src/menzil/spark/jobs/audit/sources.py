@@ -57,7 +57,7 @@ def events_of(spark: SparkSession, lake: str | None, dsn: str | None) -> DataFra
 
 
 def _lean(column: str) -> Column:
-    """Attempts with the same fields whatever the source has beyond them."""
+    """Attempts with the same fields; further fields of the source are left out."""
     return F.transform(column, lambda t: F.struct(*(t[name].alias(name) for name in TRY))).alias("attempts")
 
 
