@@ -21,7 +21,7 @@ from bench.session import L_CLIENTS, Session
 SECTIONS = (
     "send", "batch", "drain",
     "counts", "calls", "lanes", "lives",
-    "depth", "held", "hot", "fair", "plans", "deliver", "wake", "memory", "noop",
+    "depth", "held", "hot", "fair", "plans", "deliver", "brokers", "wake", "memory", "noop",
     "console_cost", "console_viewers", "console_locked", "watch_cost",
     "peer_send", "peer_batch", "peer_drain", "peer_latency", "peer_held",
     "spark_read",

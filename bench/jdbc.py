@@ -58,7 +58,7 @@ def table(spark: SparkSession, dsn: str, name: str, **options: str) -> DataFrame
 
 
 def tuned(rows: int) -> dict[str, str]:
-    """What somebody who knows it would set: fetched in pieces, two connections with half the ids each."""
+    """What an expert would set: fetched in pieces, two connections with half the ids each."""
     return {
         "fetchsize": "10000",
         "numPartitions": "2",

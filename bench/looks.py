@@ -91,7 +91,7 @@ def visits(stock: Stock) -> list[Visit]:
     found = []
     for page in all_pages():
         if "{" in page.path and page.path not in ways:
-            raise RuntimeError(f"Nobody said how {page.path} is visited.")
+            raise RuntimeError(f"No visit is known for {page.path}.")
         found += [Visit(page, path, query) for path, query in ways.get(page.path, [({}, {})])]
     return found
 

@@ -33,7 +33,7 @@ def look(seconds: float = 0.3) -> float:
 
 
 def wait_for_quiet(patience: float) -> float:
-    """Wait, at most so many seconds, until nobody else does much. Returns the seconds waited."""
+    """Wait, at most so many seconds, until other processes do little. Returns the seconds waited."""
     began = time.monotonic()
     while time.monotonic() - began < patience and look() > QUIET:
         pass

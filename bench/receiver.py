@@ -1,4 +1,4 @@
-"""The other side of HTTP deliveries: a process on loopback that answers 200 to whatever comes, as cheaply as it can.
+"""The other side of HTTP deliveries: a process on loopback that answers 200 to every request, as cheaply as it can.
 
 It counts requests in a file that both sides have mapped: asking costs it nothing.
 """

@@ -33,7 +33,7 @@ class Server:
 
     def __init__(self, dsn: str, *, own: bool = False) -> None:
         self.dsn = dsn
-        self.own = own  # nobody else uses it: its settings may be changed
+        self.own = own  # no other program uses it: its settings may be changed
         self._numbers = itertools.count(1)
         self._made: list[str] = []
         with self._connected() as conn:
@@ -50,7 +50,7 @@ class Server:
         return make_conninfo(self.dsn, dbname=self._create(self._template(root)))
 
     def copy(self, dsn: str) -> str:
-        """The DSN of a fresh database with all that is in another one made here, which nobody may be connected to."""
+        """The DSN of a fresh database with all that is in another one made here, which must have no connections."""
         return make_conninfo(self.dsn, dbname=self._create(str(conninfo_to_dict(dsn)["dbname"])))
 
     def remove(self, dsn: str) -> None:

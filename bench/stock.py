@@ -153,6 +153,8 @@ def around(conn: Conn, size: Size) -> None:
     for _ in range(2 + size.waiting // 50_000):
         conn.execute("update menzil.job set next_at = '-infinity' where name in ('pulse', 'sizes', 'causes')")
         conn.execute("call menzil.run_jobs()")
+    while one(conn, "select menzil.job_run('lookups')") >= 1000:
+        pass
 
 
 def known(conn: Conn, stock: Stock) -> None:

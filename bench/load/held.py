@@ -1,6 +1,6 @@
 """Send and handle at full speed by real workers, with a REPEATABLE READ transaction open all the time and without one.
 
-Two databases take turns in slices, as in the section `held`: whatever else the machine does hits both.
+Two databases take turns in slices, as in the section `held`: other work of the machine hits both.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from bench.session import Session
 
 SENDERS = 2
 WORKERS = 2
-SHARE = 0.5  # of what goes through when nobody paces it
+SHARE = 0.5  # of what goes through without a pace
 CALIBRATION = {False: 10.0, True: 2.0}
 #: Autovacuum comes once a minute: after the third time tables and indexes have the size that they keep.
 WARM_UP = {False: 180.0, True: 4.0}
@@ -54,7 +54,7 @@ def run(session: Session, page: Page) -> None:
 
 @contextmanager
 def regular_checkpoints(session: Session, dsn: str) -> Iterator[None]:
-    """While this lasts, the server makes one a minute; somebody else's stays as it is set."""
+    """While this lasts, the server makes one a minute; a server of yours stays as it is set."""
     if not session.server.own:
         session.say("this server makes checkpoints when it likes: fifths with one and without compare badly")
         yield

@@ -55,7 +55,7 @@ def copy(dsn: str, worker: int, size: int) -> Step:
 
 
 def take(dsn: str, **_: object) -> Step:
-    """The simplest queue there is: DELETE … RETURNING of the first 100 rows that nobody else is at."""
+    """The simplest queue there is: DELETE … RETURNING of the first 100 rows that no other session has locked."""
     conn = connect(dsn)
 
     def step() -> int:

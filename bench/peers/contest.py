@@ -71,7 +71,7 @@ class Contest:
                 dsn = server.database(peer.before.sql if peer.before else None)
                 run([*peer.command(), "install"], dsn, before=peer.before)
             with connected(dsn) as conn:
-                conn.execute("vacuum analyze")  # nobody is to pay for what filling left to do
+                conn.execute("vacuum analyze")  # no peer is to pay for what filling left to do
             bases[peer.name, count] = dsn
         return server.copy(bases[peer.name, count])
 
@@ -81,7 +81,7 @@ class Contest:
         dsn = self.database(peer, count)
         command = list(way.command) or [*peer.command(), *way.words, str(count)]
         with connected(dsn) as conn, ThreadPoolExecutor(way.processes) as threads:
-            conn.execute("checkpoint")  # nor for the one of somebody else
+            conn.execute("checkpoint")  # nor for the checkpoint of another
             server = usage.server_process(conn)
             before, times, children = usage.cpu(server), machine.times(), _children()
             works = [

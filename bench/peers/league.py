@@ -33,14 +33,14 @@ class Column:
         return median(found) if found else None
 
     def best(self) -> str | None:
-        """The best of the others; the limit is nobody."""
+        """The best of the others; the bare limit does not count."""
         others = {name: median(each) for name, each in self.values.items() if each and name not in (OURS, LIMIT)}
         if not others:
             return None
         return max(others, key=others.__getitem__) if self.more else min(others, key=others.__getitem__)
 
     def ratios(self, entrant: str) -> list[float]:
-        """menzil against this one, repeat by repeat; more than 1 is better whatever the figure is."""
+        """menzil against this one, repeat by repeat; more than 1 is better for every figure."""
         ours, theirs = self.values.get(OURS, []), self.values.get(entrant, [])
         pairs = [(one, other) for one, other in zip(ours, theirs, strict=False) if one > 0 and other > 0]
         return [one / other if self.more else other / one for one, other in pairs]

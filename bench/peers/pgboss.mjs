@@ -11,7 +11,7 @@ boss.on("error", (error) => console.error(error.message));
 let started;
 const start = () => (started ??= boss.start());
 
-let worker; // told by whoever knows that there is more: it would wait for its next poll
+let worker; // told when there is more: it would wait for its next poll
 const hurry = () => worker && boss.notifyWorker(worker);
 
 async function work(options, handled) {

@@ -1,4 +1,4 @@
-"""A queue of bare SQL, the limit: a table, SKIP LOCKED, a time until which a message is somebody's, and DELETE.
+"""A queue of bare SQL, the limit: a table, SKIP LOCKED, a time until which a message is leased, and DELETE.
 
 It has no retries, no order, no history and no notice; every statement is prepared and takes a hundred messages.
 """

@@ -90,7 +90,7 @@ class Playing:
 
     def say(self, line: str) -> None:
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # its end is found by whoever waits for the answer
+        with suppress(BrokenPipeError):  # the caller that waits for the answer finds its end
             print(line, file=self._process.stdin, flush=True)
 
     def hear(self, patience: float = PATIENCE) -> str:

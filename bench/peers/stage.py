@@ -1,7 +1,7 @@
 """A player's side of the contest: `python -m bench.peers.play_NAME VERB …`, connected by the environment.
 
 Runs in the environment of a peer, so it needs nothing but Python. It says "ready", then answers each line it is asked
-with a line; it ends when nobody asks any more.
+with a line; it ends when its standard input ends.
 
     install            make tables
     fill COUNT         send so many
@@ -123,7 +123,7 @@ async def _work(player: Player) -> None:
     print("ready", flush=True)
     while await asked():
         pass
-    os._exit(0)  # whatever still waits for messages
+    os._exit(0)  # threads still wait for messages
 
 
 async def _churn(player: Player) -> None:

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def conclude(session: Session, column: Column, *, at_least: float | None = 1.0) -> None:
-    """Keep the figure, with everybody's value beside it; nothing where nobody else was measured."""
+    """Keep the figure, with the value of each peer beside it; nothing where no peer was measured."""
     best = column.best()
     ratios = column.ratios(best) if best else []
     if not best or not ratios:
-        session.say(f"{column.name}: nobody to compare menzil with")
+        session.say(f"{column.name}: no peer to compare menzil with")
         return
     beside = {name: [median(values)] for name, values in column.values.items() if values}
     order = {OURS: beside[OURS], **beside, **column.beside}

@@ -26,8 +26,14 @@ LEAST = 0.95
 TURNS = {False: 10, True: 1}
 SECONDS = {False: 6.0, True: 1.0}
 SIZES = {False: Size(200_000, 500_000, 20_000, 5_000, 48, 90), True: stock.QUICK}
-#: More than a worker takes in a second.
-FASTEST = 60_000
+#: More than a worker takes in a second; where one is faster after all, the turn is done again with a larger backlog.
+FASTEST = 150_000
+#: Seconds between the start of the worker and that of a turn: questions under way end, others begin.
+AHEAD = 0.5
+#: Times that a turn may end without a backlog, each with twice the backlog of the one before.
+MOST_DRY = 4
+#: Messages that end in a turn at least, or the worker stands still.
+LEAST_ENDED = 100
 
 _BACKENDS = """
 select pid from pg_stat_activity
@@ -36,6 +42,7 @@ select pid from pg_stat_activity
 _PAUSE = "select count(menzil.channel_pause(%s::text || g)) from generate_series(0, %s - 1) g"
 _ENDED = "select ended from menzil._told_totals()"
 _DEPTH = "select sent - gone from menzil._told_totals()"
+_BOTH = "select ended, sent - gone from menzil._told_totals()"
 
 
 def run(session: Session) -> None:
@@ -46,7 +53,7 @@ def run(session: Session) -> None:
         for name in ("c", "e"):  # these wait; the worker has the channel of its own
             conn.execute(_PAUSE, (name, stock.CHANNELS))
         resting = one(conn, _DEPTH)
-        fill.backlog(conn, CHANNEL, round(FASTEST * SECONDS[session.quick]))
+        fill.backlog(conn, CHANNEL, round(FASTEST * (AHEAD + SECONDS[session.quick])))
         fill.settle(conn)
         conn.execute("vacuum analyze")
         pages = [(visit.url, visit.page.live) for visit in looks.visits(found) if _is_watched(visit)]
@@ -81,9 +88,7 @@ def turns(session: Session, conn: Conn, viewers: Viewers, resting: int) -> None:
     for number in range(TURNS[session.quick] + 1):
         for seen in (True, False) if number % 2 else (False, True):
             (viewers.open if seen else viewers.close)()
-            refill(conn, resting + round(FASTEST * SECONDS[session.quick]))
-            time.sleep(0.5)  # questions under way end, others begin
-            rate, own, all_of_it = turn(conn, SECONDS[session.quick])
+            rate, own, all_of_it = fed(conn, SECONDS[session.quick], resting)
             if number:  # the first pair fills caches
                 rates[seen].append(rate)
                 costs[seen].append(own)
@@ -103,21 +108,46 @@ def turns(session: Session, conn: Conn, viewers: Viewers, resting: int) -> None:
     session.figure("the same for all of the server, questions of the console included", pairs, beside=beside)
 
 
+def fed(conn: Conn, seconds: float, resting: int) -> tuple[float, float, float]:
+    """A turn whose backlog lasts to its end: the rate of one that ran dry would be that of the backlog."""
+    wanted = round(FASTEST * (AHEAD + seconds))
+    for _ in range(MOST_DRY):
+        refill(conn, resting + wanted)
+        time.sleep(AHEAD)
+        if found := turn(conn, seconds, resting):
+            return found
+        wanted *= 2  # a worker faster than FASTEST, or a machine that slept longer than it was asked to
+    raise RuntimeError(f"The worker emptied a backlog of {wanted // 2:,} messages before a turn of {seconds} s ended.")
+
+
 def refill(conn: Conn, wanted: int) -> None:
-    """Send until a turn cannot empty the channel; the worker goes on meanwhile."""
-    while (left := one(conn, _DEPTH)) < wanted:
+    """Send until so many wait. The worker rests meanwhile: it takes about as fast as one connection sends."""
+    conn.execute("select menzil.channel_pause(%s)", (CHANNEL,))
+    if (left := one(conn, _DEPTH)) < wanted:
         fill.backlog(conn, CHANNEL, wanted - left)
+    ended, ends = one(conn, _ENDED), time.monotonic() + 60
+    conn.execute("select menzil.channel_resume(%s)", (CHANNEL,))
+    while one(conn, _ENDED) < ended + LEAST_ENDED:
+        if time.monotonic() > ends:
+            raise RuntimeError("The worker does not go on after the pause of its channel.")
+        time.sleep(0.01)
 
 
-def turn(conn: Conn, seconds: float) -> tuple[float, float, float]:
-    """Messages a second, and microseconds of processor time of the worker's backends and of the whole server."""
+def turn(conn: Conn, seconds: float, resting: int) -> tuple[float, float, float] | None:
+    """Messages a second, and microseconds of processor time of the worker's backends and of the whole server.
+
+    None where the backlog did not last.
+    """
     server = server_process(conn)
     pids = [pid for (pid,) in conn.execute(_BACKENDS).fetchall()]
     own, every, ended, began = spent(pids), cpu(server), one(conn, _ENDED), time.monotonic()
     time.sleep(seconds)
-    count, took = one(conn, _ENDED) - ended, time.monotonic() - began
-    if count < 100:
-        raise RuntimeError("The backlog is gone, or the worker stands still.")
+    ((now, depth),), took = conn.execute(_BOTH).fetchall(), time.monotonic() - began
+    count = now - ended
+    if depth <= resting:
+        return None
+    if count < LEAST_ENDED:
+        raise RuntimeError("The worker stands still before a backlog.")
     return count / took, (spent(pids) - own) / count * 1e6, (cpu(server) - every) / count * 1e6
 
 

@@ -1,7 +1,7 @@
 """Churn while one REPEATABLE READ transaction stays open: the classic killer of queues in a database.
 
 Two databases take turns in slices of ten seconds, one with a snapshot held in it from beginning to end, one without:
-whatever else the machine does hits both. Half way, while every table is empty, all of them are analyzed: statistics
+other work of the machine hits both. Half way, while every table is empty, all of them are analyzed: statistics
 that say "no rows" must not make a plan that reads all of them later.
 """
 

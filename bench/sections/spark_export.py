@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 
 _MONTH = "2025-03"
 #: Steps of an export as it tells them, and what happens in them.
-STEPS = {"read": "hashing in PostgreSQL", "write": "reading and writing", "verify": "reading back", "commit": "commit"}
+STEPS = {
+    "read": "counting in PostgreSQL",
+    "write": "hashing, writing, reading back",
+    "verify": "comparing",
+    "commit": "commit",
+}
 #: What the export is compared with, and how much faster it is to be.
 DEFAULT = "rows as they come through JDBC, default settings, nothing verified"
 TUNED = "rows as they come through JDBC, two partitions, fetchsize 10,000, nothing verified"
@@ -71,11 +76,11 @@ def run(session: Session) -> None:
                     size = sum(len(part) for part in copy)
                 copies.append(count / (time.monotonic() - began))
                 files: list[int] = []
-                ours = timed(lambda: files.append(exported(spark, dsn, count, steps)), count, server)  # noqa: B023
+                ours = timed(lambda: files.append(exported(spark, dsn, count, steps)), count, server, before)  # noqa: B023
                 exports.append(ours.rate)
                 sizes.append(files[0] / size)
                 for name, work in ways.items():
-                    others[name].add(ours, timed(work, count, server))
+                    others[name].add(ours, timed(work, count, server, before, theirs=name == NAME))
                 session.say(f"round {repeat + 1}: export {ours.rate:,.0f} rows/s")
         finally:
             spark.stop()
@@ -122,14 +127,25 @@ def once(process: subprocess.Popen[str]) -> None:
     assert process.stdout.readline().strip().isdigit()
 
 
-def timed(work: Callable[[], None], count: int, server: psutil.Process | None) -> Reading:
-    """Rows per second, and microseconds of processor time per row: ours, Spark's, of 0.1.0 and the server's."""
-    everyone = (psutil.Process(), server)
-    spent = sum(map(usage.cpu, everyone))
-    began = time.monotonic()
+def timed(
+    work: Callable[[], None],
+    count: int,
+    server: psutil.Process | None,
+    before: subprocess.Popen[str] | None,
+    *,
+    theirs: bool = False,
+) -> Reading:
+    """Rows per second, and microseconds of processor time per row: of the server, and of one version's Spark."""
+    old = None if before is None else before.pid
+    process = psutil.Process(old) if theirs else psutil.Process()
+
+    def spent() -> float:
+        return usage.cpu(server) + usage.cpu(process, without=None if theirs else old)
+
+    used, began = spent(), time.monotonic()
     work()
     seconds = time.monotonic() - began
-    return Reading(count / seconds, (sum(map(usage.cpu, everyone)) - spent) * 1e6 / count)
+    return Reading(count / seconds, (spent() - used) * 1e6 / count)
 
 
 def ratios(ours: list[float], theirs: list[float]) -> list[float]:

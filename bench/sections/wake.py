@@ -78,7 +78,7 @@ def one(conn: psycopg.Connection[Any], arrivals: socket.socket) -> float:
 
 
 def bare(dsn: str, count: int) -> list[float]:
-    """The limit: milliseconds from the commit of a NOTIFY to somebody who waits for it, without a queue."""
+    """The limit: milliseconds from the commit of a NOTIFY to a session that waits for it, without a queue."""
     found = []
     with psycopg.connect(dsn, autocommit=True) as listening, psycopg.connect(dsn) as conn:
         listening.execute("listen bench")

@@ -1,8 +1,9 @@
-"""What watching costs the way of a message, by server CPU: the pulse, the causes of dead letters, the lookup indexes.
+"""What watching costs the way of a message, by server CPU: the pulse, the causes of dead letters, the lookups.
 
 Each figure compares two databases on one server in short turns: one as menzil installs it, one without the thing.
-- lookup indexes: the partial indexes on correlation_id, replay_of and redrive_of are dropped. Messages without those
-  columns and messages that have a correlation id each; sent, and sent, leased and completed.
+- lookups: one side runs the job lookups between its turns, the other never. The job has a session of its own in a queue
+  at work, so its processor time stands beside the figure, by the message. Messages without a correlation id and
+  messages that have one each; sent, and sent, leased and completed.
 - pulse: lives in both databases; one runs the job pulse when as much has passed as a busy queue passes in the 10 s
   between two rounds, the other never. The processor time of the job is part of its turn.
 - tries in the order of the pulse: one failed try and one completed in each life; the index attempt_feed is dropped.
@@ -20,7 +21,7 @@ from statistics import median
 from bench import kinds
 from bench.kinds import PLAIN, Kind
 from bench.session import Session
-from bench.turns import Conn, Side, connection, settings
+from bench.turns import Conn, Side, backend_cpu, connection, settings
 
 WITH, WITHOUT = "with", "without"
 MOST = 1.02
@@ -35,7 +36,7 @@ select menzil.send_many(array_fill(%(channel)s::text, array[%(size)s::integer]),
   p_correlation_ids => array(select gen_random_uuid() from generate_series(1, %(size)s + 0 * %(first)s)))"""
 CORRELATED = Kind("with correlation ids", _CORRELATED)
 
-_NO_LOOKUP = "drop index menzil.message_correlation_id, menzil.message_replay_of, menzil.message_redrive_of"
+_LOOKUPS = "select menzil._write_lookups(1000000)"
 _NO_TRIES = "drop index menzil.attempt_feed"
 _NO_CAUSE = (
     "create or replace function menzil._error_outline(p_error text) returns text language sql immutable return ''",
@@ -56,8 +57,8 @@ def run(session: Session) -> None:
     """One comparison after the other, each in two fresh databases."""
     with settings(session.server, fsync="off", autovacuum="off"):
         for kind in (PLAIN, CORRELATED):
-            compare(session, f"lookup indexes, send {kind.name}", [_NO_LOOKUP], partial(_sends, kind=kind))
-            compare(session, f"lookup indexes, life {kind.name}", [_NO_LOOKUP], partial(_lives, kind=kind))
+            compare(session, f"lookups, send {kind.name}", [], partial(_sends, kind=kind), between=_LOOKUPS)
+            compare(session, f"lookups, life {kind.name}", [], partial(_lives, kind=kind), between=_LOOKUPS)
         compare(session, "pulse, life in batches", [], lambda conn: _lives(conn, PLAIN), counted=True)
         compare(session, "pulse, life one by one", [], lambda conn: _lives(conn, kinds.SINGLE), counted=True)
         compare(session, "order of tries, life failed once", [_NO_TRIES], lambda conn: _lives(conn, kinds.KINDS[-1]))
@@ -89,8 +90,9 @@ def compare(
     work: Callable[[Conn], int],
     *,
     counted: bool = False,
+    between: str | None = None,
 ) -> None:
-    """Two databases in turns; `counted`: one of them runs the job pulse."""
+    """Two databases in turns; `counted`: one of them runs the job pulse. `between`: one runs this between its turns."""
     dsns = {name: session.server.database() for name in (WITH, WITHOUT)}
     conns = {name: connection(dsn) for name, dsn in dsns.items()}
     try:
@@ -101,14 +103,24 @@ def compare(
         for name, conn in conns.items():
             pulse = counted and name == WITH
             sides[name] = Side(conn, lambda conn=conn, pulse=pulse: _step(conn, work, batches, pulse=pulse))  # type: ignore[misc]
+        apart: list[float] = []
+        if between is not None:
+            sides[WITH].prepare = lambda: apart.append(_cost(conns[WITH], between))
         turns = max(4, TURNS[session.quick] * LIVES // batches)
         _compete(sides, turns)
-        tell(session, what, sides)
+        tell(session, what, sides, [cost / (batches * SIZE) for cost in apart])
     finally:
         for conn in conns.values():
             conn.close()
         for dsn in dsns.values():
             session.server.remove(dsn)
+
+
+def _cost(conn: Conn, statement: str) -> float:
+    """Microseconds of the server for one statement."""
+    before = backend_cpu(conn)
+    conn.execute(statement)
+    return backend_cpu(conn) - before
 
 
 def _step(conn: Conn, work: Callable[[Conn], int], batches: int, *, pulse: bool) -> int:
@@ -128,8 +140,8 @@ def _compete(sides: dict[str, Side], turns: int) -> None:
             sides[name].turn(1, counts=number > 1)
 
 
-def tell(session: Session, what: str, sides: dict[str, Side]) -> None:
-    """The ratio of the lower quartiles, with others beside it."""
+def tell(session: Session, what: str, sides: dict[str, Side], apart: Sequence[float] = ()) -> None:
+    """The ratio of the lower quartiles, with others beside it. `apart`: what a job costs a message."""
     costs = {name: side.server for name, side in sides.items()}
     low = {name: sorted(each)[len(each) // 4] for name, each in costs.items()}
     pairs = [one / other for one, other in zip(costs[WITH], costs[WITHOUT], strict=True)]
@@ -139,4 +151,6 @@ def tell(session: Session, what: str, sides: dict[str, Side]) -> None:
         "lowest": [min(costs[WITH]) / min(costs[WITHOUT])],
         "median of pairs": [median(pairs)],
     }
+    if apart:
+        beside["µs of the job"] = [sorted(apart)[len(apart) // 4]]
     session.figure(f"{what}, server CPU", [low[WITH] / low[WITHOUT]], at_most=MOST, beside=beside)

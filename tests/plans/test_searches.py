@@ -22,6 +22,11 @@ PAST = datetime.now(UTC) - timedelta(days=1)
 
 pytestmark = pytest.mark.slow
 
+_CORRELATED = """
+select menzil.send_many(array_agg('rare'::text), array_agg('{}'::jsonb),
+  p_correlation_ids => array_agg(gen_random_uuid()))
+  from generate_series(1, %s::integer)"""
+
 SEARCHES: dict[str, Op[Any]] = {
     "newest": searching.in_window(Wanted(), 50, window=WINDOW),
     "channel": searching.in_window(Wanted(channel="rare"), 50, window=WINDOW),
@@ -34,6 +39,28 @@ SEARCHES: dict[str, Op[Any]] = {
     "key": searching.messages_with_key("one", None),
     "idempotency": searching.messages_with_key(None, "one"),
 }
+
+
+def look_up(conn: psycopg.Connection[Any]) -> None:
+    """The job lookups, as a worker does it: until a round finds nothing more."""
+    while (row := conn.execute("select menzil.job_run('lookups')").fetchone()) and row[0] >= 1000:
+        pass
+
+
+def test_messages_that_the_job_lookups_has_not_seen_are_read_once_each(new_db: Callable[[], str]) -> None:
+    """Without jobs a search by correlation id reads what was sent since the last one, and no older message."""
+    with psycopg.connect(new_db(), autocommit=True) as conn:
+        fill.channels(conn, 20)
+        fill.spread(conn, 0, SHALLOW, 20)
+        look_up(conn)
+        fill.spread(conn, SHALLOW, 1_000, 20)
+        found = [pages(conn, SEARCHES["correlation"])]
+        fill.spread(conn, SHALLOW + 1_000, 1_000, 20)
+        found.append(pages(conn, SEARCHES["correlation"]))
+        (size,) = conn.execute("select pg_relation_size(tableoid) / 8192 from menzil.message limit 1").fetchone() or (
+            0,
+        )
+    assert found[0] < found[1] < size / 2
 
 
 def pages(conn: psycopg.Connection[Any], op: Op[Any]) -> int:
@@ -57,7 +84,9 @@ def test_searches_read_no_more_in_a_deep_queue(new_db: Callable[[], str], known:
         found, filled = [], 0
         for depth in (SHALLOW, DEEP):
             fill.spread(conn, filled, depth - filled, 20)
+            conn.execute(_CORRELATED, (depth - filled,))
             filled = depth
+            look_up(conn)
             if known:
                 conn.execute("analyze")
             found.append({name: pages(conn, op) for name, op in SEARCHES.items()})
