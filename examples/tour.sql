@@ -18,6 +18,6 @@ select menzil.message_complete(:id, :num_attempts);
 select status, num_attempts, payload from menzil.archive where id = :id;
 
 select id, num_attempts, payload from menzil.message_dequeue(60000, p_channels => '{parcels}') \gset
-select menzil.message_fail(:id, :num_attempts, '[RETRYABLE] nobody at home');
+select menzil.message_fail(:id, :num_attempts, '[RETRYABLE] no one at home');
 select status, retry_count, last_error from menzil.message_status(:id);
 select menzil.message_cancel(:id);

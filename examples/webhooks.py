@@ -43,7 +43,7 @@ threading.Thread(target=receiver.serve_forever, daemon=True).start()
 logging.getLogger("menzil.worker").setLevel(logging.ERROR)  # it would warn about the first try
 
 with menzil.Menzil() as mq, psycopg.connect(mq.dsn) as conn:
-    mq.set_setting("http_allowed_networks", "127.0.0.1/32")  # addresses inside are closed unless somebody opens them
+    mq.set_setting("http_allowed_networks", "127.0.0.1/32")  # addresses inside are closed unless a setting opens them
     config = {"url": f"http://127.0.0.1:{receiver.server_port}/orders", "signing": {"secret": SECRET}}
     try:
         mq.create_endpoint("partner", "http", config)

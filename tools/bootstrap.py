@@ -133,7 +133,7 @@ def clear() -> None:
 def compile_all(lock: int) -> None:
     """Bytecode of everything, once: where Python may not write it, every process would compile what it imports anew.
 
-    Packages contain files that are no Python for this version; whatever does not compile is left as it is.
+    Packages contain files that are no Python for this version; a file that does not compile is left as it is.
     """
     from sysconfig import get_path
 

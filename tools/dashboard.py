@@ -54,7 +54,17 @@ OF_WORKERS = "and on (instance) menzil_worker_leases_total"
 ROWS: dict[str, list[Panel]] = {
     "Now": [
         Panel("Database answers", "bool_yes_no", {"min(menzil_up)": ""}, "Whether the last scrape went well.", True),
-        Panel("Waiting", "short", {f"sum(menzil_messages_waiting{{{CHOSEN}}})": ""}, "Scheduled ones included.", True),
+        Panel(
+            "Waiting",
+            "short",
+            {
+                f"sum(menzil_messages_waiting{{{CHOSEN}}})": "counted",
+                "sum(menzil_queue_depth)": "whole queue",
+                f"sum(menzil_messages_waiting_is_lower_bound{{{CHOSEN}}})": "channels counted in part",
+            },
+            "Scheduled ones included. Of a very deep queue a part is counted; the whole is told by registers.",
+            True,
+        ),
         Panel("Oldest", "s", {f"max(menzil_oldest_waiting_seconds{{{CHOSEN}}})": ""}, "Of what could be leased.", True),
         Panel("In flight", "short", {f"sum(menzil_messages_in_flight{{{CHOSEN}}})": ""}, "Under lease.", True),
         Panel(

@@ -6,7 +6,7 @@ wheel of this tree, a folder, a .venv, a database. `--here` leaves out what a pa
 Python. Prints a line per step; with `--transcript FILE` also what each command said. Exits with 1 where the path ends.
 
     install, run        commands of a shell, in the folder of the walk
-    environment         commands that set variables for everything that follows
+    environment         commands that set variables, up to the next program that stays: then a second terminal begins
     background URL      a program that stays, from when the URL answers
     file, append PATH   what the reader writes into a file
     shows               lines that the last commands have printed, in this order
@@ -65,6 +65,7 @@ class Walk:
 
     def __init__(self, place: Path, environ: dict[str, str], *, is_here: bool, transcript: Path | None) -> None:
         self.place, self.environ, self._is_here, self._transcript = place, environ, is_here, transcript
+        self._login = dict(environ)
         self._said = ""
         with contextlib.closing(socket.socket()) as door:
             door.bind(("127.0.0.1", 0))
@@ -85,6 +86,7 @@ class Walk:
                         self._learn(text)
                     case "background":
                         stack.enter_context(self._staying(text, step.word.replace(PORT, self._port)))
+                        self.environ = dict(self._login)  # a second terminal does not know what the first one set
                     case "file" | "append":
                         with (self.place / step.word).open("a" if step.kind == "append" else "w") as file:
                             file.write(text)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from examples.demo import (
     again,
+    brokers,
     circuit,
     crash,
     endings,
@@ -54,6 +55,7 @@ SCENES = (
     refusals.silent,
     circuit.circuit,
     events.publish,
+    brokers.there_and_back,
     endings.asked,
     endings.killed,
     again.redrive,
@@ -117,5 +119,5 @@ def _play(server: Embedded, began: float) -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # whoever ends it gets its directory tidied up, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # its directory is removed then, too
     sys.exit(main())

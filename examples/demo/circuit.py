@@ -34,7 +34,7 @@ def circuit(stage: Stage) -> None:
     stage.say(f"the next request came {alone * 1000:.0f} ms after that answer; {1 + len(others)} messages in "
               f"{others[-1].began - probe.began:.2f} s, the backlog is gone")  # fmt: skip
     stage.check(rest > COOLDOWN - 0.1, "nothing is tried while the circuit is open")
-    stage.check(alone >= 0, "one probe goes, and nobody else before its answer")
+    stage.check(alone >= 0, "one probe goes, and no other request before its answer")
     stage.check(len(others) == len(ids) - 1, "every message is delivered once after the probe")
     events = stage.ask(
         "select event_type from menzil.event_log where entity_id = 'tracking' and event_type ~ '^circuit' order by id"

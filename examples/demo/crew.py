@@ -24,7 +24,7 @@ class Hand:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # open for as long as the worker lives
         command = [sys.executable, "-m", "menzil", "worker", *arguments, "--dsn", dsn, "--name", name]
         path = os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))
-        # A session of its own: what somebody types in the terminal reaches the demo alone, which ends its workers.
+        # A session of its own: a key like Ctrl-C reaches the demo alone, which ends its workers.
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

@@ -38,7 +38,7 @@ def asked(stage: Stage) -> None:
 
 
 def killed(stage: Stage) -> None:
-    """kill -9: nobody says anything, leases run out, and another worker takes over; receivers see a name they know."""
+    """kill -9: leases run out, and another worker takes over; receivers see an id that they know."""
     stage.title("kill -9 for a worker, in the middle of its deliveries")
     mq, partner = stage.mq, stage.partner
     ids = [

@@ -1,4 +1,4 @@
-"""The scene about events: published once, delivered to whoever wants them, and handled exactly once at home."""
+"""The scene about events: published once, delivered to all subscribers, and handled exactly once at home."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def publish(stage: Stage) -> None:
     said = stage.refused(lambda: _publish(stage, bad), psycopg.errors.InvalidParameterValue)
     stage.say(f"a seventh is refused: {said}")
     ids = _written_down(stage)
-    stage.check({name: len(ids[name]) for name in ids} == {"ledger": 6, "ankara": 3, "points": 6}, "nobody is left out")
+    stage.check(
+        {name: len(ids[name]) for name in ids} == {"ledger": 6, "ankara": 3, "points": 6},
+        "all got theirs",
+    )
     stage.ended([one for channel in ids.values() for one in channel], "completed")
     tries, rows = points(stage)
     stage.say(f"the handler wrote {tries} times, once in vain: it failed after its insert, and that was rolled back")

@@ -32,7 +32,7 @@ class Request(NamedTuple):
 
     @property
     def accepted(self) -> bool:
-        """Whether it was answered with a success, and to somebody who was still there."""
+        """Whether it was answered with a success, and the client was still connected."""
         return self.status is not None and 200 <= self.status < 300
 
 

@@ -134,7 +134,7 @@ async def main() -> None:
 
 
 def answer(what: object) -> None:
-    """Say something to whoever started us."""
+    """Tell the process that started us."""
     print(json.dumps(what), flush=True)
 
 

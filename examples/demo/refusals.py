@@ -61,11 +61,11 @@ def silent(stage: Stage) -> None:
         stage.ended(ids[name], "failed")
         requests = stage.partner.requests(f"/{name}")
         spent = [(request.ended or 0) - request.began for request in requests]
-        stage.check(min(request.ended or 0 for request in requests) > answered, "nobody waits for those that hang")
+        stage.check(min(request.ended or 0 for request in requests) > answered, "no delivery waits for those that hang")
         ((error,),) = stage.ask(
             "select distinct last_error from menzil.dlq where original_message_id = any(%s)", ids[name]
         )
         stage.say(f"messages {counted(ids[name])} to {name}, timeout {SECONDS} s: the receiver was left after "
                   f"{min(spent):.2f} to {max(spent):.2f} s")  # fmt: skip
         stage.say(f"  {error}")
-        stage.check(len(spent) == 3 and max(spent) < SECONDS + 1, "nobody holds a slot beyond the deadline")
+        stage.check(len(spent) == 3 and max(spent) < SECONDS + 1, "no request holds a slot beyond the deadline")

@@ -38,13 +38,13 @@ def transaction(stage: Stage) -> None:
 
 
 def crossing(stage: Stage) -> None:
-    """Two open transactions send to the same two channels in opposite order; nobody waits for anybody."""
-    stage.title("Two open transactions, crossing, block nobody")
+    """Two open transactions send to the same two channels in opposite order; neither waits for the other."""
+    stage.title("Two open transactions, crossing, do not block each other")
     mq = stage.mq
     mq.channel_set("parcels")
     mq.dequeue(10, channels="parcels")  # the first call of a session plans its statements; we time the next one
     with stage.connect() as one, stage.connect() as two:
-        for conn in (one, two):  # whoever waits gives up at once, and the show is over
+        for conn in (one, two):  # one that has to wait fails at once, and the demo with it
             conn.execute("set lock_timeout = '1s'")
             conn.commit()
         began = time.monotonic()
@@ -52,7 +52,7 @@ def crossing(stage: Stage) -> None:
         sent += [("parcels", mq.send("parcels", {"order": 4}, conn=two))]
         sent += [("parcels", mq.send("parcels", {"order": 3}, conn=one))]
         sent += [("billing", mq.send("billing", {"order": 4}, conn=two))]
-        stage.say(f"four sends in two open transactions: {milliseconds(began)}, nobody waited")
+        stage.say(f"four sends in two open transactions: {milliseconds(began)}, neither waited")
         began = time.monotonic()
         taken = mq.dequeue(10, channels="parcels")
         stage.say(f"a consumer meanwhile: {len(taken)} parcels, after {milliseconds(began)}")

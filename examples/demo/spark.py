@@ -28,7 +28,7 @@ class Workshop:
         self.page: Path | None = None
 
     def warm(self) -> None:
-        """Begin to start Spark, which takes seconds, beside whatever happens meanwhile."""
+        """Begin to start Spark, which takes seconds, beside the scenes before it."""
         if self._session is None:
             self._scratch = tempfile.mkdtemp(prefix="menzil-demo-spark-")
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="menzil demo spark")

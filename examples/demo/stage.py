@@ -39,7 +39,7 @@ class Stage:
 
     @property
     def partner(self) -> Partner:
-        """Somebody who receives webhooks; comes when first asked for."""
+        """The receiver of webhooks; started when first asked for."""
         self._partner = self._partner or Partner()
         return self._partner
 
@@ -61,9 +61,9 @@ class Stage:
 
     def close(self) -> None:
         """Send everybody home."""
-        for somebody in (self._crew, self._partner, self.workshop):
-            if somebody is not None:
-                somebody.close()
+        for one in (self._crew, self._partner, self.workshop):
+            if one is not None:
+                one.close()
 
     def title(self, text: str) -> None:
         """Begin a scene."""
@@ -118,7 +118,7 @@ class Stage:
         return psycopg.connect(self.server.dsn)
 
     def ask(self, query: LiteralString, *parameters: object) -> list[tuple[Any, ...]]:
-        """Look something up, as somebody with psql would."""
+        """Look something up, as you would with psql."""
         with self.connect() as conn:
             return conn.execute(query, parameters).fetchall()
 

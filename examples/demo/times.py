@@ -26,13 +26,13 @@ def delayed(stage: Stage) -> None:
     stage.until(lambda: stage.ask("select true where clock_timestamp() > %s", expires_at), "it expires")
     late = mq.dequeue(1, channels="reminders")
     stage.say(
-        f"message {gone} expires in 0.2 s and nobody asks in time: {len(late)} handed out, {mq.status(gone).status}"
+        f"message {gone} expires in 0.2 s and is asked for too late: {len(late)} handed out, {mq.status(gone).status}"
     )
     stage.check(late == [], "an expired message is never handed out")
 
 
 def schedule(stage: Stage) -> None:
-    """A cron schedule fires each slot once, whoever fires it, and a missed slot when somebody looks again."""
+    """A cron schedule fires each slot once, and a missed slot at the next look."""
     stage.title("Every day at a fixed time")
     mq = stage.mq
     mq.channel_set("reports")
@@ -44,7 +44,7 @@ def schedule(stage: Stage) -> None:
     with stage.connect() as conn:  # the one place where the demo reaches below the functions: it will not wait a day
         conn.execute("update menzil.schedule set next_at = next_at - interval '1 day'")
     fired, again = mq.schedule_fire_due(), mq.schedule_fire_due()
-    stage.say(f"as if nobody had looked since yesterday: {fired} fired, and {again} when asked once more")
+    stage.say(f"as if no worker had run since yesterday: {fired} fired, and {again} when asked once more")
     stage.check((fired, again) == (1, 0), "a missed slot fires once")
     message = stage.take("reports")
     stage.book.sent("reports", message.id)

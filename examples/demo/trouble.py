@@ -18,7 +18,7 @@ def dead_letter(stage: Stage) -> None:
     outcome, waits = Settlement.RETRY, []
     while outcome is Settlement.RETRY:
         message = stage.take("carrier", worker="van-1")
-        outcome = mq.fail(message, f"nobody at home, try {message.attempt}")
+        outcome = mq.fail(message, f"not at home, try {message.attempt}")
         due = mq.status(message_id).next_retry_at
         if due:
             query: LiteralString = "select %s - max(ended_at) from menzil.attempts where message_id = %s"

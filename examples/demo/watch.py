@@ -8,7 +8,7 @@ from examples.demo.stage import Stage
 
 
 def standing(stage: Stage) -> None:
-    """What somebody on duty looks at."""
+    """What an operator on duty looks at."""
     stage.title("How everything stands")
     relief = stage.crew.hands[-1]
     relief.term()
@@ -68,7 +68,7 @@ def differences(stage: Stage) -> list[str]:
     completed = dict(
         stage.ask(
             """select a.id, a.channel from menzil.archive a join menzil.endpoints e on e.name = a.channel
-                where a.status = 'completed'"""
+                where a.status = 'completed' and e.protocol = 'http'"""
         )
     )
     twice = sum(count > 1 for count in accepted.values())

@@ -13,7 +13,7 @@ METADATA = "http://169.254.169.254/latest/meta-data/"
 
 
 def guarded(stage: Stage) -> None:
-    """Addresses inside are refused before a connection is made, until somebody opens them on purpose."""
+    """Addresses inside are refused before a connection is made, until a setting opens them."""
     stage.title("Where deliveries may not go")
     stage.say(f"a receiver of its own, in another process, listens on 127.0.0.1:{stage.partner.port}")
     for name, url in (("metadata", METADATA), ("inside", stage.partner.url("/inside"))):
@@ -54,7 +54,7 @@ def signed(stage: Stage) -> None:
     stage.check(sorted(request.message_id for request in requests) == ids, "each is delivered once")
     stage.check(all(request.signed for request in requests), "the receiver can verify every signature")
     shown = stage.ask("select config -> 'signing' from menzil.endpoints where name = 'newsdesk'")[0][0]
-    stage.say(f"the endpoint shows its secret to nobody: {shown}")
+    stage.say(f"the endpoint does not show its secret: {shown}")
     stage.check(secret not in str(shown), "secrets are not shown")
 
 
@@ -81,7 +81,7 @@ def retried(stage: Stage) -> None:
 
 
 def rested(stage: Stage) -> None:
-    """429 with Retry-After is obeyed by the whole endpoint, and held against nobody."""
+    """429 with Retry-After is obeyed by the whole endpoint, and counts as no failure."""
     stage.title("429 with Retry-After: the whole endpoint rests")
     # A short delay of its own: the longer of the policy's delay and Retry-After counts.
     endpoint(stage, "gateway", {"base_delay_seconds": 0.1}, max_concurrency=1)
@@ -94,7 +94,7 @@ def rested(stage: Stage) -> None:
     pauses = [request.began - (first.ended or 0) for request in others]
     stage.say(f"four messages; the first is answered 429, Retry-After 1; {len(others)} requests follow after "
               f"{', '.join(f'{pause:.2f}' for pause in pauses)} s")  # fmt: skip
-    stage.check(len(others) == 4 and min(pauses) >= 0.99, "nobody tries while the endpoint rests")
+    stage.check(len(others) == 4 and min(pauses) >= 0.99, "no delivery is tried while the endpoint rests")
     ((failures,),) = stage.ask("select circuit_failure_count from menzil.get_endpoint_health('gateway')")
     stage.say(f"failures its circuit counts: {failures}")
     stage.check(failures == 0, "429 with a time to come back is no failure of the endpoint")

@@ -11,6 +11,9 @@ import nats
 import redis
 
 import menzil
+from tests.brokers.kafka.stage import MockCluster, records
+from tests.brokers.mqtt.servers import NatsMqtt
+from tests.brokers.mqtt.subscriber import Subscriber
 from tests.brokers.servers import NatsServer, Valkey
 from tests.docs.running import Run
 
@@ -24,6 +27,36 @@ def working(app: menzil.Worker) -> Iterator[None]:
     finally:
         app.stop()
         thread.join(60)
+
+
+@contextmanager
+def to_kafka(run: Run) -> Iterator[None]:
+    with MockCluster() as broker:
+        run.stand_ins |= {
+            "10.20.0.0/16": "127.0.0.0/8",
+            "kafka-1.internal:9092": broker.servers[0],
+            "kafka-2.internal:9092": f"127.0.0.2:{broker.port}",
+        }
+        broker.create("orders")
+        with working(menzil.Worker(run.dsn, janitors=False)):
+            yield
+        assert len(records(broker, "orders", 1)) == 1
+
+
+@contextmanager
+def to_mqtt(run: Run) -> Iterator[None]:
+    """NATS is there on every machine, and speaks 3.1.1."""
+    login = {"username": "menzil", "password": "s3cret"}
+    with NatsMqtt('authorization { user: "menzil", password: "s3cret" }') as broker:
+        run.stand_ins |= {
+            "10.20.0.0/16": "127.0.0.0/8",
+            '"host": "mqtt.internal"': f'"host": "127.0.0.1", "port": {broker.mqtt_port}, "version": "3.1.1"',
+            '"…"': '"s3cret"',
+        }
+        subscriber = Subscriber(broker.mqtt_port, "shop/orders", "3.1.1", **login)
+        with working(menzil.Worker(run.dsn, janitors=False)):
+            yield
+        assert len(subscriber.read()) == 1
 
 
 @contextmanager

@@ -22,7 +22,7 @@ import menzil
 from menzil.console.tokens import make
 from tests.conftest import adopt, drop_database
 from tests.console.seat import served
-from tests.docs.brokers import to_nats, to_redis, working
+from tests.docs.brokers import to_kafka, to_mqtt, to_nats, to_redis, working
 from tests.docs.parts import rows
 from tests.docs.running import Run
 from tests.integration.cli.user import User
@@ -157,6 +157,8 @@ def worker(run: Run) -> Iterator[None]:
 
 STAGES: dict[str, Callable[[Run], AbstractContextManager[None]]] = {
     "docs/explanation/embedded.md": embedded,
+    "docs/how-to/deliver-to-kafka.md": to_kafka,
+    "docs/how-to/deliver-to-mqtt.md": to_mqtt,
     "docs/how-to/deliver-to-nats.md": to_nats,
     "docs/how-to/deliver-to-redis.md": to_redis,
     "docs/how-to/deploy-the-console.md": deployed_console,

@@ -40,7 +40,7 @@ def test_llms_txt_is_what_the_index_says() -> None:
 @pytest.mark.parametrize(("group", "folder"), site.GROUPS.items())
 def test_the_index_lists_each_page_once_in_its_group(group: str, folder: str) -> None:
     pages = [page for _, page in llms.listed(group)]
-    assert sorted(pages) == sorted(page.relative_to(DOCS).as_posix() for page in (DOCS / folder).glob("*.md"))
+    assert sorted(pages) == sorted(page.relative_to(DOCS).as_posix() for page in (DOCS / folder).rglob("*.md"))
 
 
 def test_every_link_and_every_anchor_leads_somewhere() -> None:

@@ -24,6 +24,7 @@ ELSEWHERE = {
     "docs/tutorials/operator.md": "tests/integration/test_walks.py",
     "docs/tutorials/spark.md": "tests/spark/test_tutorial.py",
     "docs/how-to/stream-from-the-queue.md": "tests/spark/test_stream_page.py",
+    "docs/how-to/deliver-to-rabbitmq.md": "tests/brokers/amqp/test_amqp_working.py",
     "docs/how-to/test-your-handlers.md": "tests/testing/test_plugin.py",
     "docs/how-to/use-django.md": "tests/integration/django/test_django.py",
     "docs/how-to/use-fastapi.md": "tests/contrib/test_pages.py",
