@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from menzil.model.errors import (
+    BridgeMovedError,
     ConnectionFailedError,
     CopyError,
     DisabledError,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncMenzil",
+    "BridgeMovedError",
     "Complete",
     "ConnectionFailedError",
     "CopyError",

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from menzil.embedded import Embedded, EmbeddedError
 from menzil.install import migrate
-from menzil.ops.choosing import NOBODY
+from menzil.ops.choosing import why_embedded
 from menzil.ops.dsn import Dsn
 
 #: Without a handler on purpose: where a program has set up no logging, Python shows warnings on standard error.
@@ -24,13 +24,13 @@ def open_embedded(*, migrated: bool = True) -> Iterator[Dsn]:
         server = Embedded().start()
     except EmbeddedError as error:
         hint = f"{error.hint}; " if error.hint else ""
-        raise EmbeddedError(error.message, hint=f"{hint}or set MENZIL_DSN: {NOBODY}") from error
+        raise EmbeddedError(error.message, hint=f"{hint}or set MENZIL_DSN: {why_embedded()}") from error
     with server:
         if str(server.data_dir) not in _told:
             _told.add(str(server.data_dir))
             # A program and its worker that each get an embedded server by accident would never meet.
-            LOGGER.warning("The embedded PostgreSQL in %s is used: %s.", server.data_dir, NOBODY)
-        dsn = Dsn(server.dsn, f"nothing else: {NOBODY}, so it is the embedded PostgreSQL in {server.data_dir}")
+            LOGGER.warning("The embedded PostgreSQL in %s is used: %s.", server.data_dir, why_embedded())
+        dsn = Dsn(server.dsn, f"nothing else: {why_embedded()}, so it is the embedded PostgreSQL in {server.data_dir}")
         if migrated:
             migrate(dsn)
         yield dsn

@@ -141,7 +141,7 @@ def test_a_copy_that_others_could_have_changed_is_not_trusted(
     copy = publish.reachable(hidden, lent)
     target = shared / "postgresql" / copy.bin.relative_to(shared / "postgresql").parts[0]
     os.chown(target, 12345, 12345)
-    with pytest.raises(EmbeddedError, match="somebody else"):
+    with pytest.raises(EmbeddedError, match="another account"):
         publish.reachable(hidden, lent)
     os.chown(target, 0, 0)
     target.chmod(0o777)

@@ -8,6 +8,21 @@ import pytest
 
 from tools import walk
 
+SECOND_TERMINAL = """
+<!-- walk: environment -->
+```sh
+export ADDRESS=here
+```
+<!-- walk: background http://127.0.0.1:8000/ -->
+```sh
+python3 -m http.server 8000 --bind 127.0.0.1
+```
+<!-- walk: run -->
+```sh
+test -n "$ADDRESS"
+```
+"""
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["fastapi", "django", "operator"])
@@ -21,6 +36,7 @@ def test_the_reader_of_a_tutorial_arrives(name: str) -> None:
         ("<!-- walk: run -->\n```sh\nfalse\n```", "ended with 1"),
         ("<!-- walk: run -->\n```sh\necho one\n```\n<!-- walk: shows -->\n```\ntwo\n```", "The page shows 'two'"),
         ("<!-- walk: run -->\n\n```sh\ntrue\n```", "before no block"),
+        (SECOND_TERMINAL, "ended with 1"),
         ("<!-- walk: rum -->\n```sh\ntrue\n```", "No step is called 'rum'"),
     ],
 )

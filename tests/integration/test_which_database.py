@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 import menzil
 from menzil.cli import main
 from menzil.embedded import Embedded
+from menzil.embedded.places import homes, shared_places
 from menzil.install import migrate
 from menzil.model.errors import unreachable
 from menzil.ops.choosing import LIBPQ_VARIABLES
@@ -235,6 +236,8 @@ def test_one_line_tells_a_program_without_logging_that_the_embedded_server_is_us
     # As in a crontab: no HOME, no directory of one's own, nothing that names a database.
     source = str(Path(__file__).resolve().parents[2] / "src")
     bare = {"PATH": os.defpath, "PYTHONPATH": source, "XDG_DATA_HOME": str(place)}
+    if os.geteuid() == 0 and any(home.has_cluster() for one in shared_places() for home in homes(one / "pg")):
+        bare["MENZIL_PG_DIR"] = str(place / "menzil" / "pg")  # root has a server here, which would be taken
 
     def runs(*words: str) -> str:
         done = subprocess.run([sys.executable, *words], env=bare, cwd="/", capture_output=True, text=True, check=False)

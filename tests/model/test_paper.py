@@ -11,6 +11,7 @@ import os
 from random import SystemRandom
 from typing import Any, ClassVar
 
+import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -235,6 +236,7 @@ class Machine(RuleBasedStateMachine):
             self.play.finish()
 
 
+@pytest.mark.timeout(900)  # a minute alone, several beside other tests
 def test_engine_does_what_the_documents_say(db: str) -> None:
     number = int(os.environ.get("MENZIL_SEED") or SystemRandom().randrange(10**9))
     print(f"MENZIL_SEED={number}")

@@ -7,7 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.strangers.stage import HOLD, PATIENCE
-from tests.strangers.table import GROUPS, INHERENT, TWO_PHASE, Group
+from tests.strangers.table import GROUPS, INHERENT, TWO_PHASE
+from tests.strangers.words import Group
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "strangers.md"
 
@@ -48,7 +49,7 @@ These waits are part of what menzil promises, so they have no row above.
 | a send with an idempotency key | an open transaction that sent the same key to the same channel: its commit decides | until it ends |
 | a settle or heartbeat | an open settle of a message of the same lease; `p_apart` gives every message a lease of its own | until it ends |
 | `message_cancel`, `channel_set`, `channel_pause`, `channel_resume`, `channel_purge`, circuit breaker functions | an open dequeue that holds a lane of that channel | until it ends |
-| an administrator | another administrator who changes the same channel, endpoint, schedule, setting or event type | until it ends |
+| an administrator | another administrator who changes the same channel, endpoint, bridge, schedule, setting or event type | until it ends |
 | a dequeue that finds every due lane held by other transactions | one of them | at most 50 ms |
 | a settle that disables an endpoint which is gone | a transaction that holds a lane of that endpoint; the next message tells it again | at most 50 ms |
 | a job | any lock; it is tried again in its next round | at most half a second for each lock |

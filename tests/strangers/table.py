@@ -5,9 +5,8 @@ Strangers of one group are held at the same time, unless the group says that eac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from tests.strangers.words import ITS_CHANNEL, ITS_ENDPOINT, NOT_AT_ALL, Stranger, Wait
+from tests.strangers.bridges import BRIDGES
+from tests.strangers.words import ITS_CHANNEL, ITS_ENDPOINT, NOT_AT_ALL, Group, Stranger, Wait
 
 _EACH = """
   do $$ declare r record; begin
@@ -27,15 +26,6 @@ _ITS_LANES = (
         "and lanes whose news it folded",
     ),
 )
-
-
-@dataclass(frozen=True)
-class Group:
-    """Strangers of one kind."""
-
-    title: str
-    strangers: tuple[Stranger, ...]
-    alone: bool = False
 
 
 def _calls(*calls: str | tuple[str, tuple[Wait, ...]], role: str = "admin") -> tuple[Stranger, ...]:
@@ -92,11 +82,14 @@ READERS = Group(
                 "select * from menzil.plans p, menzil.plan_targets(p.id)",
                 "select * from menzil.message_peek('plain')",
                 "select menzil.message_id_at(now()), menzil.newest_try(), count(*) from menzil.messages_with_key('k')",
+                "select * from menzil.messages_with_correlation(gen_random_uuid())",
                 "select * from menzil.channel_window('plain')",
                 "select * from menzil.pulse_of()",
                 "select * from menzil.pulse_totals()",
                 "select menzil.message_family(p.id) from menzil.message_peek('plain') p",
                 "select * from menzil.dlq_causes()",
+                "select * from menzil.dlq_deaths(now() - interval '1 hour', '1 min')",
+                "select * from menzil.messages_in_window(9223372036854775807, 1000, 100, 'plain')",
                 "select * from menzil.archive_months()",
                 "select * from menzil.feed_position('archive')",
             ),
@@ -408,7 +401,7 @@ TWO_PHASE = Group(
     alone=True,
 )
 
-GROUPS = (READERS, CHANNELS, ADMINS, SENDERS, HOUSEKEEPING, CONSUMERS, MAINTENANCE)
+GROUPS = (READERS, CHANNELS, ADMINS, SENDERS, BRIDGES, HOUSEKEEPING, CONSUMERS, MAINTENANCE)
 
 # What PostgreSQL itself makes others wait for. Nothing is lost, and everything goes on when it ends.
 INHERENT = (

@@ -6,8 +6,8 @@ import pytest
 
 from tests.strangers.diary import Key
 from tests.strangers.stage import HOLD, PATIENCE, SLOWEST, Stage, held_for, relaxed
-from tests.strangers.table import GROUPS, Group
-from tests.strangers.words import Stranger
+from tests.strangers.table import GROUPS
+from tests.strangers.words import Group, Stranger
 
 ALL = [stranger for group in GROUPS for stranger in group.strangers]
 

@@ -46,3 +46,12 @@ class Stranger:
 
     def uses(self, word: str) -> bool:
         return any("{" + word + "}" in text for text in (*self.before, *self.sql, *self.then, self.again))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Strangers of one kind."""
+
+    title: str
+    strangers: tuple[Stranger, ...]
+    alone: bool = False

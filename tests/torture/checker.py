@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tests.torture.history import Entry
-from tests.torture.invariants import ends, leases, limits, order, sends, times, upkeep
+from tests.torture.invariants import brokers, ends, leases, limits, order, sends, times, upkeep
 from tests.torture.invariants.facts import Facts, Violation
 from tests.torture.story import story
 from tests.torture.tables import Tables
@@ -45,6 +45,9 @@ INVARIANTS: dict[str, Rule] = {
         upkeep.internal_error,
         sends.idempotent,
         ends.undelivered,
+        brokers.unstored,
+        brokers.misplaced,
+        brokers.renamed,
     )
 }
 

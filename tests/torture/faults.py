@@ -17,6 +17,7 @@ from tests.torture.control import tell
 from tests.torture.plan import ENDPOINT, FAULTS, MOODS, Fault
 
 if TYPE_CHECKING:
+    from tests.torture.children import Child
     from tests.torture.stage import Stage
 
 VICTIMS = """select pid from pg_stat_activity where datname = 'torture' and pid <> pg_backend_pid() and
@@ -200,6 +201,33 @@ class Faults:
         return f"{endpoint} {mood}", seconds, lambda: tell(
             self.stage.sink_control, do="mood", endpoint=endpoint, mood=None
         )  # fmt: skip
+
+    def _broker(self, dice: Random) -> Child:
+        brokers = self.stage.of("broker")
+        if not brokers:
+            raise LookupError("there is no broker")
+        return dice.choice(brokers)
+
+    def _kill_broker(self, _: Fault, dice: Random) -> tuple[str, float, None]:
+        child = self._broker(dice)
+        child.kill()
+        return child.name, 0.0, None
+
+    def _freeze_broker(self, _: Fault, dice: Random) -> tuple[str, float, Undo]:
+        child = self._broker(dice)
+        child.signal(signal.SIGSTOP)
+        return child.name, dice.choice([0.5, 1.5, 3.0]), lambda: child.signal(signal.SIGCONT)
+
+    def _swallow_broker(self, _: Fault, dice: Random) -> tuple[str, float, Undo]:
+        name = self._broker(dice).name
+        tell(self.stage.relay_control, do="swallow", broker=name)
+        seconds = dice.choice([0.3, 1.5, 3.0])
+        return name, seconds, lambda: tell(self.stage.relay_control, do="hear", broker=name)
+
+    def _reset_broker(self, _: Fault, dice: Random) -> tuple[str, float, None]:
+        """Connections end now, or in the middle of the next answer."""
+        name, do = self._broker(dice).name, dice.choice(["reset", "half"])
+        return f"{tell(self.stage.relay_control, do=do, broker=name)} connections to {name}, {do}", 0.0, None
 
     def _stranger(self, _: Fault, dice: Random) -> tuple[str, float, Undo]:
         return strangers.enter(self.stage.server.connect(5), self.stage.plan, dice)

@@ -10,7 +10,7 @@ from functools import cached_property
 from random import Random
 from typing import Any
 
-RAW, HANDLER, BOTH, ENDPOINT = "raw", "handler", "both", "endpoint"
+RAW, HANDLER, BOTH, ENDPOINT, BROKER = "raw", "handler", "both", "endpoint", "broker"
 
 #: The least time between two faults that make the whole server restart; its supervisor takes faster deaths for failure.
 RECOVERY = 7.0
@@ -50,6 +50,9 @@ CHANNELS: dict[str, Channel] = {
     "hook_six": Channel(ENDPOINT, 4, max_concurrency=6),
     "hook_rated": Channel(ENDPOINT, 4, release_interval_ms=200, release_count=20),
     "hook_brief": Channel(ENDPOINT, 4, max_retries=3),
+    "nats": Channel(BROKER, 6),
+    "valkey": Channel(BROKER, 4),
+    "valkey_once": Channel(BROKER, 4),
 }
 
 #: Faults and how often each comes up.
@@ -69,6 +72,10 @@ FAULTS: dict[str, int] = {
     "cut_commit": 8,
     "lose_commit": 3,
     "receiver": 8,
+    "kill_broker": 3,
+    "freeze_broker": 2,
+    "swallow_broker": 3,
+    "reset_broker": 3,
     "disk": 1,
     "clock": 2,
     "stranger": 5,
@@ -78,6 +85,7 @@ FAULTS: dict[str, int] = {
     "dump": 1,
 }
 RESTARTS = ("kill_backend", "kill_postmaster", "disk")
+BROKER_FAULTS = ("kill_broker", "freeze_broker", "swallow_broker", "reset_broker")
 MOODS = ("hang", "garbage", "drip", "reset", "huge", "bomb", "500", "503", "429", "half")
 
 
@@ -145,6 +153,11 @@ class Plan:
         """How long faults strike and senders send."""
         return max(self.faults * self.gap, self.sends / 400, 3.0)
 
+    @property
+    def has_brokers(self) -> bool:
+        """Whether a channel goes to a broker."""
+        return any(channel.serves == BROKER for channel in self.channels.values())
+
     def quota(self, sender: int) -> int:
         """How many acknowledged messages this sender has to reach."""
         return self.sends // self.senders + (sender < self.sends % self.senders)
@@ -153,7 +166,8 @@ class Plan:
     def schedule(self) -> tuple[Fault, ...]:
         """The faults in order of time, spread evenly with some chance."""
         dice = Random(f"{self.seed}/faults")
-        weights = {w: n for w, n in FAULTS.items() if (not self.kinds or w in self.kinds) and w not in self.without}
+        without = self.without if self.has_brokers else (*self.without, *BROKER_FAULTS)
+        weights = {w: n for w, n in FAULTS.items() if (not self.kinds or w in self.kinds) and w not in without}
         cheap = {w: n for w, n in weights.items() if w not in RESTARTS} or weights
         found, restarted = [], -RECOVERY
         for n in range(self.faults):

@@ -18,6 +18,7 @@ WORK = (
     "beat.refused",
     "handle.begin",
     "hit",
+    "stored",
     "feed",
     "message_next",
     "the long way",

@@ -86,6 +86,7 @@ def run(plan: Plan, *, keep: Path | None = None, disk: bool = False, say: Say = 
         faults = _torment(stage, say)
         drain = _drain(stage, say)
         _finish(stage)
+        stage.brokers.note(diary)
         for code, text in server.errors():
             if code in ("40P01", "XX000", "XX001", "XX002"):
                 diary.note("error", where="server log", text=text[:500], sqlstate=code)

@@ -8,7 +8,7 @@ import re
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from psycopg.conninfo import make_conninfo
 from menzil.embedded import Embedded
 from menzil.install import migrate
 from tests.torture import clock, effects, months
-from tests.torture.plan import ENDPOINT, Plan
+from tests.torture.plan import BROKER, ENDPOINT, Plan
 
 #: Room for a full run; nothing is taken before it is used.
 DISK_MB = 6000
@@ -29,6 +29,7 @@ ERROR = re.compile(r"(?:ERROR|FATAL|PANIC):\s+([0-9A-Z]{5}):\s*(.*)")
 RETRIES = {"backoff": "exponential", "base_delay_seconds": 0.05, "max_delay_seconds": 0.8}
 SETTINGS = {
     "http_allow_internal_urls": "true",
+    "broker_allowed_networks": "127.0.0.0/8",
     "circuit_breaker_threshold": "25",
     "circuit_breaker_cooldown": "5",
     "max_queue_size": "0",
@@ -68,8 +69,8 @@ class Server:
         command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m,mode=755", "tmpfs", str(self.home)]
         return os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
 
-    def prepare(self, plan: Plan, sink: int) -> None:
-        """Make the channels of the plan and the endpoints on the sink's port."""
+    def prepare(self, plan: Plan, sink: int, brokers: Callable[[str], tuple[str, str]]) -> None:
+        """Make the channels of the plan and the endpoints: on the sink's port, and those of brokers."""
         with psycopg.connect(self.dsn, autocommit=True) as conn:
             conn.execute(effects.TABLE)
             for name, value in SETTINGS.items():
@@ -79,6 +80,8 @@ class Server:
                     config = json.dumps({"url": f"http://127.0.0.1:{sink}/{name}", "timeout_seconds": 1,
                                          "connect_timeout_seconds": 1})  # fmt: skip
                     conn.execute("select menzil.create_endpoint(%s, 'http', %s::jsonb)", (name, config))
+                elif channel.serves == BROKER:
+                    conn.execute("select menzil.create_endpoint(%s, %s, %s::jsonb)", (name, *brokers(name)))
                 conn.execute(
                     "select menzil.channel_set(%s, p_max_concurrency => %s, p_release_interval_ms => %s,"
                     " p_release_count => %s)",

@@ -5,6 +5,7 @@
     senders, consumers, reader, workers ──▶ proxy (a port for each role) ──▶ PostgreSQL
     every third sender and consumer ──▶ PgBouncer ──▶ proxy ──▶ PostgreSQL
     workers ──▶ sink
+    workers ──▶ relay ──▶ NATS, Valkey
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from contextlib import suppress
 from psycopg.conninfo import make_conninfo
 
 from tests.torture import pooler
+from tests.torture.brokers import Brokers
 from tests.torture.children import Child, python
 from tests.torture.history import Diary
 from tests.torture.place import Place
@@ -36,6 +38,8 @@ class Stage:
     def __init__(self, plan: Plan, place: Place, server: Server, diary: Diary) -> None:
         self.plan, self.place, self.server, self.diary = plan, place, server, diary
         self.proxy_control, self.sink_control = place.path / "proxy.sock", place.path / "sink.sock"
+        self.relay_control = place.path / "relay.sock"
+        self.brokers = Brokers(plan)
         self.children: list[Child] = []
         self.roles: list[str] = list(ROLES)
         self.ports: dict[str, int] = {}
@@ -46,13 +50,26 @@ class Stage:
         proxy = self._add("proxy", "helper", python("proxy", str(self.proxy_control), str(self.server.port), *ROLES))
         sink = self._add("sink", "helper", python("sink", str(self.sink_control)))
         self.ports = json.loads(proxy.first_line())
-        self.server.prepare(self.plan, int(sink.first_line()))
+        relays = self._start_brokers()
+        self.server.prepare(self.plan, int(sink.first_line()), lambda name: self.brokers.config(name, relays))
         if pooler.PGBOUNCER:
             command, self.pooled = pooler.configure(self.place.path, self.server.dsn, self.ports["pooled"])
             self._add("pooler", "pooler", command)
             self._wait_for_pooler()
         else:
             self.roles.remove("pooled")
+
+    def _start_brokers(self) -> dict[str, int]:
+        servers = self.brokers.servers
+        if not servers:
+            return {}
+        for name, server in servers.items():
+            self._add(name, "broker", server.command())
+        self.brokers.make_ready()
+        named = [f"{name}={server.port}" for name, server in servers.items()]
+        relay = self._add("relay", "helper", python("relay", str(self.relay_control), *named))
+        ports: dict[str, int] = json.loads(relay.first_line())
+        return ports
 
     def _wait_for_pooler(self) -> None:
         port = int(make_port(self.pooled or ""))
@@ -150,6 +167,7 @@ class Stage:
         """End everything at once."""
         for child in self.children:
             child.kill()
+        self.brokers.clean_up()
 
 
 def make_port(dsn: str) -> str:

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.torture.broken import CASES, Case, ended_and_in_the_queue
+from tests.torture.broken import Case, ended_and_in_the_queue
+from tests.torture.broken_brokers import CASES
 from tests.torture.checker import INVARIANTS
 from tests.torture.invariants.facts import Violation
 from tests.torture.world import World

@@ -46,7 +46,7 @@ def test_a_database_that_is_live_has_nothing_to_adopt(user: User) -> None:
 def test_a_copy_of_the_whole_server_is_told_to_stand_still(user: User) -> None:
     user.gets("send", "work", "1")
     plan = json.loads(user.types("adopt", "--undo", "--json").stdout)
-    assert plan == {"plan": {"copy": False, "messages": 1, "endpoints": 0, "schedules": 0}, "done": None}
+    assert plan == {"plan": {"copy": False, "messages": 1, "endpoints": 0, "schedules": 0, "bridges": 0}, "done": None}
     assert user.gets("adopt", "--undo", "--yes") == "copy"
     try:
         result = user.types("doctor", "--json")

@@ -27,7 +27,7 @@ def test_a_name_with_a_slip_is_answered_with_the_nearest_one(user: User) -> None
     ):
         assert user.fails(*words).endswith(near)
     assert user.fails("send", "biling", "--batch", stdin="1\n").endswith(near)
-    assert "channel_set" in user.fails("send", "quite-another", "1")
+    assert "Hint: Make it with `menzil channel set 'quite another'`" in user.fails("send", "quite another", "1")
 
 
 def test_a_list_refuses_a_channel_that_never_was_and_knows_one_that_is_gone(user: User) -> None:

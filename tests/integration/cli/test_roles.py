@@ -102,6 +102,25 @@ def test_a_monitor_sees_when_schedules_send_and_not_what(user: User, member: Cal
     assert "nightly" in monitor.gets("schedule", "list")
 
 
+@pytest.mark.parametrize("role", ["monitor", "pipeline"])
+def test_who_looks_at_bridges_sees_no_secrets(user: User, member: Callable[[str], User], role: str) -> None:
+    user.gets("bridge", "create", "b", "--protocol", "redis", "--config", REDIS, "--channel", "work")
+    person = member(f"menzil_{role}")
+    assert person.reads("bridge", "show", "b")["config"]["host"] == "127.0.0.1"
+    for words in (["list"], ["show", "b"]):
+        assert "hush" not in person.gets("bridge", *words) + person.gets("bridge", *words, "--json")
+    for words in (["plan", "b"], ["lag", "b"], ["run", "b", "--once"]):
+        assert "permission denied for function bridge_open" in person.types("bridge", *words).output
+    with psycopg.connect(person.dsn, autocommit=True) as conn:
+        for text in (
+            "select * from menzil.bridge_secret",
+            "select menzil._bridge_config(b) from menzil.bridge b",
+            "select * from menzil.bridge_open('b', 'i', 'h', 1, '0')",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                conn.execute(text.encode())
+
+
 def test_an_application_is_shown_the_status_of_its_message(user: User, member: Callable[[str], User]) -> None:
     application = member("menzil_application")
     sent = application.gets("send", "work", '"private"')
@@ -138,6 +157,9 @@ SINGLE = {
     "send", "publish", "worker", "workers", "metrics", "replay", "report", "subscribe", "unsubscribe", "pulse", "top",
 }  # fmt: skip
 
+#: A source that is away: port 1 has no server.
+REDIS = '{"host":"127.0.0.1","port":1,"stream":"s","start":"earliest","auth":{"password":"hush"}}'
+
 #: Every command that asks the database, with arguments that let it ask.
 WORDS = [
     "send work 1", "publish e {}", "worker --once", "workers", "metrics",
@@ -155,6 +177,9 @@ WORDS = [
     "replay 1", "archive maintain", "archive cleanup --yes", "archive verify",
     "event-type list", "event-type create f", "event-type drop e",
     "subscribe e hook", "unsubscribe 99", "subscription list", f"report --out {os.devnull}",
+    "bridge list", "bridge show b", "bridge plan b", "bridge lag b", "bridge run b --once",
+    f"bridge create c --protocol redis --config {REDIS} --channel work", "bridge alter b --start latest",
+    "bridge pause b", "bridge resume b", "bridge seek b s 1-0", "bridge drop b",
 ]  # fmt: skip
 
 
@@ -165,6 +190,7 @@ def test_the_page_says_which_role_may_run_which_command(user: User, member: Call
     may = set(re.findall(r"`([^`]+)`", row.split("|")[2])) - {"pipeline"}
     user.gets("event-type", "create", "e")
     user.gets("endpoint", "create", "hook", "--url", "https://example.com/")
+    user.gets("bridge", "create", "b", "--protocol", "redis", "--config", REDIS, "--channel", "work")
     person = member(f"menzil_{role}")
     refused = set()
     for words in WORDS:

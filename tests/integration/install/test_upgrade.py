@@ -236,6 +236,20 @@ def test_every_view_and_status_says_what_it_said(stage, hand):
     assert len(stage.prints) > 2
 
 
+def test_correlation_ids_and_parents_from_before_are_found(hand):
+    corr = "00000000-0000-0000-0000-000000000001"
+    wanted = [
+        row.id for row in hand.all("select id from menzil.message where correlation_id = %s order by id desc", corr)
+    ]
+    child, parent = hand.all("select id, replay_of from menzil.message where replay_of is not null")[0]
+    assert wanted
+    for _ in range(2):  # before the job lookups has come to them, and after
+        assert [row.id for row in hand.all("select id from menzil.messages_with_correlation(%s)", corr)] == wanted
+        assert hand.one("select menzil.job_run('lookups')") is not None
+    family = hand.all("select message_id from menzil.message_family(%s) where depth = 1", parent)
+    assert child in [row.message_id for row in family]
+
+
 def test_everything_drains_in_the_order_of_the_old_release(stage, hand):
     assert sum(len(given) for given in stage.given.values()) > 350
     for channel, given in stage.given.items():

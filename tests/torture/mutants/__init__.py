@@ -43,6 +43,8 @@ _TRIES_AGAIN = [[0.05, 0.22]]
 _WALKS_AWAY = [[0.0, 0.05]]
 _SLOW = {"favoured": [[0.03, 0.05]]}
 
+#: Channels whose messages go to a broker.
+_BROKERS = ("nats", "valkey", "valkey_once")
 #: Messages of many lanes: several leases in one settle.
 _LANES = ("plain", "three", "paced", "short")
 
@@ -64,6 +66,12 @@ MUTANTS: dict[str, Mutant] = {
         ("undelivered",),
         worker=in_worker.settle_before_delivery,
         plan=_run(500, 4, "kill_worker", "work", **_WORKERS, gap=1.2),
+    ),
+    "settle_before_the_confirm": Mutant(
+        "A worker calls a message delivered when it is written to the broker, before the broker has acknowledged it.",
+        ("unstored",),
+        worker=in_worker.settle_before_the_confirm,
+        plan=_run(600, 6, "swallow_broker kill_broker reset_broker", *_BROKERS, **_WORKERS, gap=1.0),
     ),
     "asynchronous_commit": Mutant(
         "A send does not wait for the disk.",
