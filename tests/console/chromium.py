@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -90,9 +90,14 @@ def at(seat: Browser, path: str) -> str:
 
 def becomes(page: Page, asked: str, wanted: object, within: float = 60) -> float:
     """Wait for something on the page; return how long it took. The policy forbids what playwright would wait with."""
+    return becomes_one_of(page, asked, lambda: (wanted,), within)
+
+
+def becomes_one_of(page: Page, asked: str, wanted: Callable[[], Collection[object]], within: float = 60) -> float:
+    """The same where what is wanted changes while the test waits, such as a sentence about the last minute."""
     began = time.monotonic()
-    while (found := _asked(page, asked)) != wanted:
-        assert time.monotonic() - began < within, f"{found} is not {wanted}"
+    while (found := _asked(page, asked)) not in (right := wanted()):
+        assert time.monotonic() - began < within, f"{found} is none of {right}"
         page.wait_for_timeout(100)
     return time.monotonic() - began
 

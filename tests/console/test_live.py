@@ -14,7 +14,7 @@ from menzil import Menzil
 from menzil.console import Access, Console
 from menzil.embedded import Embedded
 from tests.conftest import database
-from tests.console.chromium import IN_CHROMIUM, at, becomes
+from tests.console.chromium import IN_CHROMIUM, at, becomes_one_of
 from tests.console.seat import Browser, served
 
 pytestmark = IN_CHROMIUM
@@ -116,9 +116,17 @@ def test_open_page_tells_that_a_reason_is_gone(
     assert page.evaluate("scrollY") > 100
     stuck.conn.execute(stuck.ways[reason])
     gone = time.monotonic()
-    now = stuck.why(reason)
-    assert now[0] != reason
-    becomes(page, ANSWER, now[1], within=SOON - (time.monotonic() - gone))
+    # The next reason may be that nothing dequeued lately, which becomes true while the page is looked at.
+    sentences: set[object] = set()
+
+    def now() -> set[object]:
+        found, sentence = stuck.why(reason)
+        assert found != reason
+        sentences.add(sentence)
+        return sentences
+
+    now()
+    becomes_one_of(page, ANSWER, now, within=SOON - (time.monotonic() - gone))
     assert page.evaluate("window.mine === document.querySelector('#why')"), "the page was not loaded again"
     _assert_kept(page.evaluate(WHERE), before)
 

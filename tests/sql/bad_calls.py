@@ -307,6 +307,10 @@ RANGES = [
     *(f"messages_with_key('k', null, null, {limit})" for limit in (0, -1, 10001)),
     *(f"messages_in_window(10, {limit}, 10)" for limit in (0, -1, 100001)),
     *(f"messages_in_window(10, 10, {limit})" for limit in (0, -1, 100001)),
+    *(
+        f"bridge_heartbeat('b', 'i', null, '{lags}')"
+        for lags in ('{"s": "1"}', '{"s": -1}', '{"s": 1.5}', '{"s": null}', "[1]")
+    ),
     *(f"dlq_deaths(now(), '1 h', {limit})" for limit in (0, -1, 100001)),
     *(f"dlq_deaths(now(), '{step}')" for step in ("0 s", "91 days", "1 month")),
     *(f"messages_with_correlation(gen_random_uuid(), null, {limit})" for limit in (0, -1, 100001)),

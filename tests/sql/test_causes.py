@@ -167,3 +167,4 @@ def test_deaths_are_counted_by_cause_and_step(queue: Queue) -> None:
         ("HTTP 410 gone", False, 1), ("HTTP 410 gone", True, 1), ("HTTP 422 no", False, 1)
     ]  # fmt: skip
     assert sum(row.letters for row in queue.rows("dlq_deaths", start, "1 h", 2)) == 2, "the newest ones"
+    assert sum(row.letters for row in queue.rows("dlq_deaths", "-infinity", "1 h")) == 3, "all there ever were"

@@ -9,7 +9,8 @@ declare
   v_sum numeric;
 begin
   if jsonb_typeof(p_lags) <> 'object' or exists (
-       select 1 from jsonb_each_text(case when jsonb_typeof(p_lags) = 'object' then p_lags end) l where (l.value ~ '^[0-9]{1,15}$') is not true) then
+       select 1 from jsonb_each(case when jsonb_typeof(p_lags) = 'object' then p_lags end) l
+        where jsonb_typeof(l.value) <> 'number' or l.value::text !~ '^[0-9]{1,15}$') then
     perform menzil._refuse_value('The lags must be an object of partitions and whole numbers.', 'Pass an object such as {"orders/0": 42}.');
   end if;
   v_sum := (select sum(l.value::text::numeric) from jsonb_each(p_lags) l);
