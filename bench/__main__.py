@@ -11,7 +11,7 @@ import time
 import traceback
 from statistics import median
 
-from bench import machine, report
+from bench import kept, machine, report
 from bench.before import Before, NoHistoryError
 from bench.crew import Crew
 from bench.peers import page
@@ -52,7 +52,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--beside", metavar="COMMIT", help="only compare send, drain and delivery with this commit, by CPU"
     )
+    parser.add_argument(
+        "--keep", action="store_true", help="put what these sections find into the page of figures; a whole run does"
+    )
     given = parser.parse_args()
+    if given.keep and (given.quick or given.beside):
+        parser.error("only figures at full size are kept: leave out --quick and --beside")
     if given.beside and given.section:
         parser.error("--beside is a section of its own: name no other")
     if given.beside:
@@ -82,7 +87,7 @@ def main() -> int:
             print("{}: {}".format(*line), flush=True)
         session = Session(server, crew, given.quick, given.patience)
         session.beside = given.beside_tree if given.beside else None
-        others: list[str] = []
+        others: dict[str, str] = {}
         failed: list[str] = []
         for name in sections:
             session.section = name
@@ -93,14 +98,16 @@ def main() -> int:
             except Exception:  # what the other sections find is worth having
                 traceback.print_exc()
                 failed.append(name)
-            if crew.foreign:
-                others.append(f"{name} {median(crew.foreign):.0%}")
-        facts["others used of the machine, median of the measurements"] = ", ".join(others)
+                continue
+            others[name] = f"{median(crew.foreign):.0%}" if crew.foreign else ""
+        shares = ", ".join(f"{name} {share}" for name, share in others.items() if share)
+        facts["others used of the machine, median of the measurements"] = shares
         asked = [*sections, *([given.beside] if given.beside else []), *(["--quick"] if given.quick else [])]
         facts["run"] = f"{' '.join(asked)}, {time.monotonic() - session.began:.0f} s"
         facts["load average at the end"] = f"{os.getloadavg()[0]:.1f}"
-    whole = not failed and len(sections) == len(SECTIONS) and not given.quick
-    written = report.write(facts, session.figures, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()), keep=whole)
+    written = report.write(facts, session.figures, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+    if given.keep or (len(sections) == len(SECTIONS) and not given.quick):
+        written += kept.keep(facts, session.figures, others, SECTIONS)
     if session.league.columns:
         complete = not given.quick and set(PEERS) <= set(sections)
         written += page.write(session.league, facts, session.absent, session.home.versions, keep=complete)

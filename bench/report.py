@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bench.figures import Figure, number
@@ -15,8 +15,12 @@ def markdown(circumstances: Mapping[str, str], figures: Sequence[Figure]) -> str
     """The whole report."""
     lines = ["# Figures", "", "Made by `make bench`; [how](../../docs/explanation/figures.md).", ""]
     lines += [f"- {name}: {value}" for name, value in circumstances.items()]
-    lines += [
-        "",
+    return "\n".join([*lines, "", *table(figures), ""])
+
+
+def table(figures: Iterable[Figure]) -> list[str]:
+    """A line for each figure."""
+    lines = [
         "| section | figure | median | lowest–highest | target | | beside it |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -31,33 +35,28 @@ def markdown(circumstances: Mapping[str, str], figures: Sequence[Figure]) -> str
             figure.company,
         )
         lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
+    return lines
 
 
-def write(circumstances: Mapping[str, str], figures: Sequence[Figure], stamp: str, *, keep: bool) -> list[Path]:
-    """Write both forms; `keep` also replaces the copy that is kept in the repository."""
-    RESULTS.mkdir(exist_ok=True)
-    text = markdown(circumstances, figures)
-    data = {
-        "circumstances": dict(circumstances),
-        "figures": [
-            {
-                "section": figure.section,
-                "name": figure.name,
-                "value": figure.value,
-                "unit": figure.unit,
-                "repeats": figure.values,
-                "target": str(figure.target) if figure.target else None,
-                "reached": figure.reached,
-                "beside": figure.beside,
-            }
-            for figure in figures
-        ],
+def described(figure: Figure) -> dict[str, object]:
+    """A figure as JSON has it."""
+    return {
+        "section": figure.section,
+        "name": figure.name,
+        "value": figure.value,
+        "unit": figure.unit,
+        "repeats": figure.values,
+        "target": str(figure.target) if figure.target else None,
+        "reached": figure.reached,
+        "beside": figure.beside,
     }
+
+
+def write(circumstances: Mapping[str, str], figures: Sequence[Figure], stamp: str) -> list[Path]:
+    """Write both forms."""
+    RESULTS.mkdir(exist_ok=True)
+    data = {"circumstances": dict(circumstances), "figures": [described(figure) for figure in figures]}
     written = [RESULTS / f"{stamp}.md", RESULTS / f"{stamp}.json"]
-    written[0].write_text(text)
+    written[0].write_text(markdown(circumstances, figures))
     written[1].write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
-    if keep:
-        written.append(RESULTS / "latest.md")
-        written[-1].write_text(text)
     return written

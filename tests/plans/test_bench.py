@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench.crew import DRY_AFTER, _run
 from bench.figures import Figure, Target
+from bench.kept import keep
 from bench.pace import Pace
 from bench.report import markdown
 
@@ -40,3 +41,18 @@ def test_an_unknown_section_is_refused() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "there is no section 'nonsense'; choose from send," in done.stderr
+
+
+def test_sections_measured_apart_make_one_page_that_says_when(tmp_path: Path) -> None:
+    early = [
+        Figure("send", "ratio", [0.9, 0.7], Target(0.7)),
+        Figure("hot", "lanes", [1.5], Target(1200, at_least=False)),
+    ]
+    keep({"date": "2026-01-01 00:00 UTC", "server": "old"}, early, {"send": "5%", "hot": ""}, ("hot", "send"), tmp_path)
+    late = [Figure("send", "ratio", [0.6], Target(0.7), {"sends/s": 17.0})]
+    keep({"date": "2026-01-02 00:00 UTC", "server": "new"}, late, {"send": "1%"}, ("hot", "send"), tmp_path)
+    page = (tmp_path / "latest.md").read_text()
+    assert "- server: new" in page
+    assert "| hot | lanes | 1.50 × |  | ≤ 1,200 | reached |  |\n| send | ratio | 0.60 × |" in page
+    assert "| ≥ 0.70 | **not reached** | sends/s 17.0 |" in page
+    assert "| hot | 2026-01-01 00:00 UTC | – |\n| send | 2026-01-02 00:00 UTC | 1% |" in page
