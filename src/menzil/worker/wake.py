@@ -71,6 +71,11 @@ def _end(waiting: asyncio.Future[None]) -> None:
         waiting.set_result(None)
 
 
+def _fall_silent(heard: asyncio.Future[tuple[int, bool]]) -> None:
+    if not heard.done():
+        heard.set_result((0, False))
+
+
 class Wake:
     """The pace of polling, and all the bells."""
 
@@ -149,25 +154,31 @@ class Listener:
 
     async def _hear(self, conn: psycopg.AsyncConnection[Any], token: str | None, seconds: float) -> bool:
         """Ring for hints until the token comes back or the time is over."""
-        loop, pgconn = asyncio.get_running_loop(), conn.pgconn
+        loop, pgconn, socket = asyncio.get_running_loop(), conn.pgconn, conn.pgconn.socket
         ends = monotonic() + seconds
         while (left := ends - monotonic()) > 0:
             heard: asyncio.Future[tuple[int, bool]] = loop.create_future()
-            loop.add_reader(pgconn.socket, self._read, pgconn, token, heard)
-            timer = loop.call_later(left, lambda heard=heard: heard.done() or heard.set_result((0, False)))
+            loop.add_reader(socket, self._read, pgconn, socket, token, heard)
+            timer = loop.call_later(left, _fall_silent, heard)
             try:
-                self._read(pgconn, token, heard)  # what arrived before
+                self._read(pgconn, socket, token, heard)  # what arrived before
                 noise, back = await heard
+            except psycopg.Error:
+                raise  # the socket is closed, and its number may be that of another connection by now
+            except BaseException:
+                loop.remove_reader(socket)
+                raise
+            else:
+                loop.remove_reader(socket)
             finally:
                 timer.cancel()
-                loop.remove_reader(pgconn.socket)
             if back:
                 return True
             if noise:
                 await self._calm(noise)
         return False
 
-    def _read(self, pgconn: PGconn, token: str | None, heard: asyncio.Future[tuple[int, bool]]) -> None:
+    def _read(self, pgconn: PGconn, socket: int, token: str | None, heard: asyncio.Future[tuple[int, bool]]) -> None:
         """Read hints in the callback of the socket, and ring at once: no other task stands between hint and lease."""
         if heard.done():
             return
@@ -180,6 +191,7 @@ class Listener:
                 back = back or payload == token
                 noise += bool(payload) or self._wake.vain > VAIN
         except psycopg.Error as error:
+            asyncio.get_running_loop().remove_reader(socket)
             heard.set_exception(error)
             return
         if rung:
