@@ -132,3 +132,31 @@ def test_next_that_waits_for_a_settle_whose_transaction_cancels_a_message_of_the
     assert taking.result() == [(ids[2], "unknown")] + [(number, None) for number in ids[5:10]]
     assert [lease.id for lease in slow.take(29, "a")] == ids[10:-1]
     assert stage.nothing_is_ready()
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+@pytest.mark.parametrize("call", ["message_next", "message_dequeue"])
+def test_lane_that_was_waited_for_is_changed_by_the_subtransaction_that_locked_it(
+    stage: Stage, channels: list[str] | None, limit: int, call: str
+):
+    """A row that a subtransaction locks and its parent changes gets a multixact, which every reader would look up."""
+    stage.watcher.send_batch("a", 40)
+    stage.sweep()
+    slow, holder = stage.hire(patient=True), stage.hire()
+    always_the_short_way(stage)
+    text = stage.watcher.one("select pg_get_functiondef('menzil._wait_for_lane'::regproc)")
+    stage.watcher.run(text.replace("'50ms'", "'20s'"))  # a slow machine waits as long as it takes
+    with slow.open():
+        own = int(slow.one("select pg_current_xact_id()::text"))
+        with holder.open():
+            held = holder.take(1, "a")
+            if call == "message_next":
+                taking = stage.start(next_ones, slow, limit, channels)
+            else:
+                taking = stage.start(slow.dequeue, limit, *(channels or []))
+            stage.until_waiting(slow, for_whom=holder)
+        taken = taking.result()
+        changed_by = int(stage.watcher.one("select l.xmax::text from menzil.lane l"))
+    assert len(taken) == limit
+    assert {lease.id for lease in taken}.isdisjoint(lease.id for lease in held)
+    assert changed_by > own, "numbers of multixacts are lower here than those of transactions"

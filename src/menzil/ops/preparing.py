@@ -71,6 +71,5 @@ class Preparing:
             self.on = False
             self._tell(TOLD)
         conn.prepare_threshold = None
-        if isinstance(conn, psycopg.Connection):
-            prepare_no_more(conn)
+        prepare_no_more(conn)
         return True

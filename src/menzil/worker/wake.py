@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any
 
 import psycopg
+from psycopg.pq.abc import PGconn
 
 from menzil.model.errors import MenzilError
 from menzil.ops import working
@@ -38,23 +39,41 @@ class Bell:
 
     def __init__(self) -> None:
         self.count = 0
-        self._rung: asyncio.Future[None] | None = None
+        self._waiting: list[asyncio.Future[None]] = []
 
     def ring(self) -> None:
         """Something may have become ready."""
         self.count += 1
-        rung, self._rung = self._rung, None
-        if rung is not None and not rung.done():
-            rung.set_result(None)
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            _end(one)
 
     async def wait(self, heard: int, seconds: float) -> bool:
         """Wait until it rings, or rang since `heard`; False when `seconds` passed in silence."""
         if self.count != heard:
             return True
-        if self._rung is None:
-            self._rung = asyncio.get_running_loop().create_future()
-        await asyncio.wait([self._rung], timeout=seconds)
+        # A future and a timer: asyncio.wait would take one more round of the event loop.
+        loop = asyncio.get_running_loop()
+        one = loop.create_future()
+        self._waiting.append(one)
+        timer = loop.call_later(seconds, _end, one)
+        try:
+            await one
+        finally:
+            timer.cancel()
+            if one in self._waiting:
+                self._waiting.remove(one)
         return self.count != heard
+
+
+def _end(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
+
+
+def _fall_silent(heard: asyncio.Future[tuple[int, bool]]) -> None:
+    if not heard.done():
+        heard.set_result((0, False))
 
 
 class Wake:
@@ -135,21 +154,51 @@ class Listener:
 
     async def _hear(self, conn: psycopg.AsyncConnection[Any], token: str | None, seconds: float) -> bool:
         """Ring for hints until the token comes back or the time is over."""
+        loop, pgconn, socket = asyncio.get_running_loop(), conn.pgconn, conn.pgconn.socket
         ends = monotonic() + seconds
         while (left := ends - monotonic()) > 0:
-            rung, noise, back = False, 0, False
-            async for hint in conn.notifies(timeout=left, stop_after=1):
-                rung = rung or not hint.payload
-                back = back or hint.payload == token
-                noise += bool(hint.payload) or self._wake.vain > VAIN
-            if rung:
-                self._wake.vain += 1
-                self._wake.ring()
+            heard: asyncio.Future[tuple[int, bool]] = loop.create_future()
+            loop.add_reader(socket, self._read, pgconn, socket, token, heard)
+            timer = loop.call_later(left, _fall_silent, heard)
+            try:
+                self._read(pgconn, socket, token, heard)  # what arrived before
+                noise, back = await heard
+            except psycopg.Error:
+                raise  # the socket is closed, and its number may be that of another connection by now
+            except BaseException:
+                loop.remove_reader(socket)
+                raise
+            else:
+                loop.remove_reader(socket)
+            finally:
+                timer.cancel()
             if back:
                 return True
             if noise:
                 await self._calm(noise)
         return False
+
+    def _read(self, pgconn: PGconn, socket: int, token: str | None, heard: asyncio.Future[tuple[int, bool]]) -> None:
+        """Read hints in the callback of the socket, and ring at once: no other task stands between hint and lease."""
+        if heard.done():
+            return
+        rung, noise, back = False, 0, False
+        try:
+            pgconn.consume_input()
+            while (hint := pgconn.notifies()) is not None:
+                payload = hint.extra.decode(errors="replace")
+                rung = rung or not payload
+                back = back or payload == token
+                noise += bool(payload) or self._wake.vain > VAIN
+        except psycopg.Error as error:
+            asyncio.get_running_loop().remove_reader(socket)
+            heard.set_exception(error)
+            return
+        if rung:
+            self._wake.vain += 1
+            self._wake.ring()
+        if noise or back:
+            heard.set_result((noise, back))
 
     async def _calm(self, noise: int) -> None:
         """Let some time pass after useless hints: those that arrive meanwhile cost one waking together."""

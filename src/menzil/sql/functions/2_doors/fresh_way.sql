@@ -1,10 +1,12 @@
 -- The fresh way of a dequeue, as text that install puts into message_dequeue: messages that were just sent to one idle lane of a
 -- plain channel are leased from the log at once. They never become a run. One statement, as the short way, and right for the same
 -- reason: a fold makes a version of the lane, so if this statement sees the version that it locked, the lines it sees are there.
--- A line that another transaction is putting aside is skipped, and found there. The statement finds no row in every other case.
+-- A line that another transaction is putting aside is skipped, and found there. The bodies are read in the same statement: a snapshot
+-- that shows a line shows its message. The statement finds no row in every other case.
 create or replace function menzil._fresh_way() returns text
 language sql immutable
 return $way$
+    return query
     with parent as (select from only menzil.message), fresh as materialized (   -- the parent is locked before its partition: see send
       select a.ctid as at, a.channel_id, a.rank, a.due_at, a.n, a.flags from menzil.line a
        where a.xid >= (select k.folded_to from menzil.look k order by k.id desc limit 1) order by a.xid limit p_limit + 1
@@ -31,13 +33,10 @@ return $way$
       insert into menzil.lease (lo_id, attempt, hi_id, flags, leased_at, unlock_at, watch_at, worker, ids)
         select min(g.first_id), 1, max(g.first_id), 0, v_now, v_unlock, v_unlock, p_worker, array_agg(g.first_id order by g.due_at, g.first_id)
           from gone g having count(*) > 0
-      returning ids
+      returning lo_id, ids
     )
-    select m.name, l.ids into channel, v_ids from moved m, leased l;
-    if v_ids is not null then
-      return query
-        select m.id, channel, m.content, m.payload, null::bytea, 1::bigint, m.headers, m.correlation_id, m.metadata, m.ordering_key, m.priority::integer, 0,
-               m.created_at, m.scheduled_at, m.expires_at, v_unlock, (select min(u.id) from unnest(v_ids) u(id))
-          from unnest(v_ids) u(id) cross join lateral (select m.* from {body} m where m.id = u.id offset 0) m;
-    end if;
+    select m.id, o.name, m.content, m.payload, null::bytea, 1::bigint, m.headers, m.correlation_id, m.metadata, m.ordering_key, m.priority::integer, 0,
+           m.created_at, m.scheduled_at, m.expires_at, v_unlock, l.lo_id
+      from moved o cross join leased l cross join lateral unnest(l.ids) u(id) cross join lateral (select m.* from {body} m where m.id = u.id offset 0) m;
+    v_ids := case when found then '{}'::bigint[] end;
 $way$;

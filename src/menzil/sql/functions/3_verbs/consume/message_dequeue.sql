@@ -31,6 +31,7 @@ declare
   v_schedules boolean;
   v_late boolean;
   v_line bigint;         -- lane of the oldest fresh line, as channel * 16 + rank
+  v_newest bigint;       -- of the newest one
   v_proof xid8;
   v_due integer;         -- lanes whose turn has come, up to two of each priority
   v_turn_at timestamptz; -- the first of these turns: this dequeue need not look below it
@@ -58,6 +59,7 @@ declare
   v_hi bigint;
   v_n integer;
   v_waited boolean;
+  v_held record;         -- the lane whose turn has come
   v_any boolean;
 begin
   if (p_channels is null and p_limit between 1 and 10000 and p_lock_ms between 1 and 604800000 and current_setting('transaction_isolation') = 'read committed')
@@ -79,8 +81,9 @@ begin
   select exists (select 1 from menzil.lease b where b.watch_at >= least(v_now, v_swept) - interval '2 s' and b.watch_at <= v_now),
          exists (select 1 from menzil.scheduled d where d.due_at >= least(v_now, v_swept) - interval '2 s' and d.due_at <= v_now),
          (select n.channel_id::bigint * 16 + coalesce(n.rank, 15) from menzil.line n where n.xid >= coalesce(k.folded_to, '0') order by n.xid limit 1),
+         (select n.channel_id::bigint * 16 + coalesce(n.rank, 15) from menzil.line n where n.xid >= coalesce(k.folded_to, '0') order by n.xid desc limit 1),
          cardinality(k.late) <= 16 and exists (select 1 from menzil.line n where n.xid = any (k.late)), k.folded_to, t.due, t.turn, greatest(v_floor, t.turn)
-    into v_leases, v_schedules, v_line, v_late, v_proof, v_due, v_turn_at, v_floor
+    into v_leases, v_schedules, v_line, v_newest, v_late, v_proof, v_due, v_turn_at, v_floor
     from (select count(*) as due, min(l.next_at) as turn from menzil.rank_used u
             cross join lateral (select l.next_at from menzil.lane l where l.rank = u.rank and l.next_at >= v_floor and l.next_at <= v_now
                                  order by l.next_at limit 2) l) t
@@ -93,7 +96,7 @@ begin
        and v_late is not true and (v_only is null or (v_line >> 4)::integer = any (v_only)) and v_now >= v_swept
        and (v_now <= v_swept + interval '100 ms' or v_now <= v_swept + interval '1 s'
             and pg_snapshot_xmax(pg_current_snapshot())::text::bigint - v_proof::text::bigint <= 50)
-       and v_line = (select n.channel_id::bigint * 16 + coalesce(n.rank, 15) from menzil.line n where n.xid >= v_proof order by n.xid desc limit 1) then
+       and v_line = v_newest then
       v_unlock := v_now + p_lock_ms * interval '1 ms';   -- of the fresh messages
       {fresh messages}
     end if;
@@ -108,22 +111,44 @@ begin
      and v_now >= {from} and v_now < {to} then
     v_now := clock_timestamp();   -- later than what was just folded, so that the lane's next turn comes after that of the others
     v_unlock := v_now + p_lock_ms * interval '1 ms';
-    loop
-      if v_only is null and p_limit = 1 then
-        {one message of any channel}
-      elsif v_only is null then
-        {messages of any channel}
-      elsif cardinality(v_only) = 1 and p_limit = 1 then
-        {one message of one channel}
-      elsif cardinality(v_only) = 1 then
-        {messages of one channel}
+    if v_only is null and p_limit = 1 then
+      {one message of any channel}
+    elsif v_only is null then
+      {messages of any channel}
+    elsif cardinality(v_only) = 1 and p_limit = 1 then
+      {one message of one channel}
+    elsif cardinality(v_only) = 1 then
+      {messages of one channel}
+    end if;
+    if v_ids is null then
+      v_held := menzil._held_lane(v_floor, v_only, false);
+      if v_held.at is not null and v_held.free is null then
+        -- Another consumer of a hot lane holds it: it is waited for, shortly and once, and the second try is in the same subtransaction.
+        v_now := clock_timestamp();
+        begin
+          perform menzil._wait_for_lane(v_held.at);
+          v_waited := true;
+          v_now := clock_timestamp();
+          v_unlock := v_now + p_lock_ms * interval '1 ms';
+          if v_only is null and p_limit = 1 then
+            {one message of any channel}
+          elsif v_only is null then
+            {messages of any channel}
+          elsif cardinality(v_only) = 1 and p_limit = 1 then
+            {one message of one channel}
+          elsif cardinality(v_only) = 1 then
+            {messages of one channel}
+          end if;
+        exception
+          when lock_not_available then
+            null;
+          when query_canceled then   -- after the 50 ms it is a lock timeout: see _wait_for_lane
+            if v_waited or clock_timestamp() - v_now not between interval '49 ms' and interval '80 ms' then
+              raise;
+            end if;
+        end;
       end if;
-      -- Another consumer of a hot lane may hold it: it is waited for, shortly and once.
-      exit when v_waited or v_ids is not null or menzil._wait_for_lane(v_floor, v_only, false) < 2;
-      v_waited := true;
-      v_now := clock_timestamp();
-      v_unlock := v_now + p_lock_ms * interval '1 ms';
-    end loop;
+    end if;
   end if;
   if v_ids is not null and v_chores is not true and current_setting('synchronous_commit') <> 'off' then
     return;
@@ -142,7 +167,7 @@ begin
     if v_turn.turns is null then
       -- Every lane whose turn has come may be held by other consumers: wait for one of them once, shortly, and look again.
       -- Lines that were put aside while their lane was held may be all there is.
-      exit when v_waited or v_any or menzil._wait_for_lane(v_floor, v_only, p_endpoints) = 0 and not menzil._fold_aside(clock_timestamp());
+      exit when v_waited or v_any or not menzil._wait_for_turn(v_floor, v_only, p_endpoints) and not menzil._fold_aside(clock_timestamp());
       v_waited := true;
       v_from := 0;
       perform menzil._fold(clock_timestamp(), false);

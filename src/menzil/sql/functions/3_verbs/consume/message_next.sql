@@ -29,6 +29,7 @@ declare
   v_ids bigint[];
   v_ends bigint[];
   v_sync text;
+  v_held record;   -- the lane whose turn has come
   v_waited boolean;
 begin
   -- An expression is prepared anew in every transaction, so the common case comes with few of them.
@@ -64,11 +65,34 @@ begin
     if v_ids is not null and v_n > 0 and current_setting('synchronous_commit') <> 'off' then
       return;
     end if;
-    -- Another consumer of a hot lane may hold it: it is waited for, shortly and once.
-    exit when v_waited or v_ids is not null or menzil._wait_for_lane(v_floor, v_only, false) < 2;
-    v_waited := true;
+    exit when v_ids is not null;
+    v_held := menzil._held_lane(v_floor, v_only, false);
+    exit when v_held.at is null or v_held.free;
+    -- Another consumer of a hot lane holds it: it is waited for, shortly and once, and the second try is in the same subtransaction.
     v_now := clock_timestamp();
-    v_unlock := v_now + p_lock_ms * interval '1 ms';
+    begin
+      perform menzil._wait_for_lane(v_held.at);
+      v_waited := true;
+      v_now := clock_timestamp();
+      v_unlock := v_now + p_lock_ms * interval '1 ms';
+      if v_only is null and p_limit = 1 then
+        {one message of any channel}
+      elsif v_only is null then
+        {messages of any channel}
+      elsif p_limit = 1 then
+        {one message of one channel}
+      else
+        {messages of one channel}
+      end if;
+    exception
+      when lock_not_available then
+        null;
+      when query_canceled then   -- after the 50 ms it is a lock timeout: see _wait_for_lane
+        if v_waited or clock_timestamp() - v_now not between interval '49 ms' and interval '80 ms' then
+          raise;
+        end if;
+    end;
+    exit;
   end loop;
   if v_n = 0 and cardinality(p_num_attempts) is distinct from 0 then   -- it is refused
     return query select o.* from menzil._settle_for_next(p_ids, p_num_attempts, p_batches) o;
