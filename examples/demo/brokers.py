@@ -115,13 +115,13 @@ def _server(program: str, *words: str) -> Iterator[int]:
         command = [program, *(word.format(port=port, place=place) for word in words)]
         process = subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 60
             while True:
                 with suppress(OSError):
                     socket.create_connection(("127.0.0.1", port), 1).close()
                     break
                 if time.monotonic() > deadline:
-                    raise UntrueError(f"{Path(program).name} starts within 20 s")
+                    raise UntrueError(f"{Path(program).name} starts within 60 s")
                 time.sleep(0.01)
             yield port
         finally:

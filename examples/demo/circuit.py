@@ -25,7 +25,7 @@ def circuit(stage: Stage) -> None:
     stage.book.sent("tracking", *ids)
     stage.say("the receiver is repaired; 30 more messages are accepted and wait")
     stage.workshop.warm()  # for the last scenes: here nothing else happens for a while
-    stage.ended(ids, "completed", seconds=30)
+    stage.ended(ids, "completed")
     before, (probe, *others) = partner.requests("/tracking")[:tried], partner.requests("/tracking")[tried:]
     rest = probe.began - max(request.ended or 0 for request in before)
     alone = others[0].began - (probe.ended or 0)

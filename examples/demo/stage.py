@@ -91,7 +91,7 @@ class Stage:
             return str(error).partition("\n")[0]
         raise UntrueError(f"a call is refused with {kind.__name__}")
 
-    def until(self, question: Callable[[], T | Literal[False] | None], what: str, seconds: float = 20) -> T:
+    def until(self, question: Callable[[], T | Literal[False] | None], what: str, seconds: float = 60) -> T:
         """Ask until the answer is not empty, and return it: time passes only where time has to pass."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -101,7 +101,7 @@ class Stage:
             time.sleep(0.01)
         raise UntrueError(f"within {seconds:g} s {what}")
 
-    def ended(self, ids: Sequence[int], status: str, seconds: float = 20) -> None:
+    def ended(self, ids: Sequence[int], status: str, seconds: float = 60) -> None:
         """Wait until all these messages are in the archive, and have ended so."""
         query: LiteralString = "select status from menzil.archive where id = any(%s)"
         wanted = f"messages {counted(ids)} are {status}"

@@ -85,5 +85,5 @@ class Terminal:
         """Kill what still runs."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
-            self.process.wait(timeout=30)
+            self.process.wait(timeout=60)
         os.close(self._ours)

@@ -136,7 +136,7 @@ def test_in_tmux_the_screen_reads_as_it_should(mq: Menzil, db: str, tmp_path: Pa
         until(lambda: "names with 'zzz'" in tmux("capture-pane", "-p", "-t", "seat"), "the filter")
         assert "billing" not in tmux("capture-pane", "-p", "-t", "seat")
         tmux("send-keys", "-t", "seat", "q")
-        ends = time.monotonic() + 30
+        ends = time.monotonic() + 60
         while subprocess.run(["tmux", "-S", socket, "has-session", "-t", "seat"], capture_output=True).returncode == 0:
             assert time.monotonic() < ends, "q did not end it"
             time.sleep(0.05)

@@ -12,7 +12,7 @@ import psycopg
 
 from menzil.bridge.runner import Progress, Runner
 
-PATIENCE = 50.0
+PATIENCE = 60.0
 
 
 def create(

@@ -96,7 +96,7 @@ async def stored(context: JetStreamContext, stream: str) -> list[Any]:
     reader = await context.pull_subscribe("", stream=stream, config=unbounded)
     found: list[Any] = []
     while len(found) < count:
-        found += await reader.fetch(min(500, count - len(found)), timeout=20)
+        found += await reader.fetch(min(500, count - len(found)), timeout=60)
     await reader.unsubscribe()
     return found
 

@@ -52,7 +52,7 @@ class Story:
                 self.failures += 1
         return done
 
-    async def succeed(self, rounds: int, seconds: float = 20.0) -> float:
+    async def succeed(self, rounds: int, seconds: float = 60.0) -> float:
         """Go on until so many rounds were acknowledged; return the seconds until the first one."""
         began, first, done = monotonic(), None, 0
         while done < rounds:
@@ -66,7 +66,7 @@ class Story:
 
     async def fail(self) -> None:
         """Go on until a batch fails."""
-        ends = monotonic() + 20
+        ends = monotonic() + 60
         while not self.failures:
             assert monotonic() < ends, "nothing ever failed"
             await self.round()

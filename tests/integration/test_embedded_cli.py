@@ -41,7 +41,7 @@ def test_the_end_of_start_is_the_end_of_its_output(room: Room) -> None:
     # A shell's pipe ends when the last process that could write to it is gone: were it the server, this would hang.
     command = [*MENZIL, "pg", "start", "--data-dir", str(room.data_dir)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as starting:
-        output, _ = starting.communicate(timeout=30)
+        output, _ = starting.communicate(timeout=60)
     assert reaches(output.splitlines()[-1])
 
 

@@ -11,7 +11,7 @@ from tests.model.engine import Refusal, json
 from tests.model.paper import Channel, Message
 from tests.model.sending import Sending
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 NOBODY = 10**12
 
 

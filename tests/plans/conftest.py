@@ -23,7 +23,7 @@ def new_db(server: Embedded, _installed: str) -> Iterator[Callable[[], str]]:
     def make() -> str:
         names.append(f"plans_{next(_numbers)}")
         with psycopg.connect(server.dsn, autocommit=True) as conn:
-            conn.execute(f"create database {names[-1]} template {_installed}")
+            conn.execute(f"create database {names[-1]} template {_installed} strategy file_copy")
         dsn = make_conninfo(server.dsn, dbname=names[-1])
         adopt(dsn)
         return dsn

@@ -123,7 +123,7 @@ class Day:
             pass_time(self.queue.conn, 30)
             return self.queue.one("select count(*) from menzil.queue") == 0
 
-        until(empty, seconds=30)
+        until(empty)
 
 
 @pytest.mark.parametrize("seed", range(6))

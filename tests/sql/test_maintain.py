@@ -110,7 +110,7 @@ def test_counters_equal_counted_rows_after_a_mixed_day(queue: Queue) -> None:
                 done.update(id_ for id_, outcome in queue.complete(message).items() if outcome == "settled")
         return len(done) == len(sent)
 
-    until(work, seconds=30)
+    until(work)
     until(lambda: queue.call("maintain") in (None, "") and queue.one("select max(in_flight) from menzil.gate") == 0)
     assert queue.one("select coalesce(sum(change), 0) from menzil.size_change") == 0
     assert queue.one("select count(*) as rows, count(distinct id) as ids from menzil.archive") == (40, 40)

@@ -144,7 +144,7 @@ def test_many_firing_at_once_send_each_slot_once(conn: psycopg.Connection, db: s
 
     def work() -> None:
         with psycopg.connect(db, autocommit=True) as mine:
-            start.wait(timeout=30)
+            start.wait(timeout=60)
             fired.extend(mine.execute("select menzil.schedule_fire_due(3)").fetchone()[0] for _ in range(12))
 
     threads = [threading.Thread(target=work) for _ in range(4)]

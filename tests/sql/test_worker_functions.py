@@ -167,7 +167,7 @@ def woken(listener: psycopg.Connection, act: Callable[[], Any]) -> int:
     """How many notifications arrive for what `act` does, until a mark of our own arrives."""
     act()
     listener.execute("select pg_notify('menzil_wake', 'mark')")
-    for count, note in enumerate(listener.notifies(timeout=10)):
+    for count, note in enumerate(listener.notifies(timeout=60)):
         if note.payload == "mark":
             return count
     raise AssertionError("no mark came back")

@@ -40,7 +40,7 @@ class Busy:
 
     def until(self, completed: int) -> None:
         """Wait until so many messages were completed, or a sender or consumer failed."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while len(self.completed) < completed and not self.errors:
             assert time.monotonic() < deadline, f"only {len(self.completed)} messages were completed"
             time.sleep(0.02)
@@ -132,7 +132,7 @@ def live(conn: psycopg.Connection) -> set[int]:
     return {row[0] for row in conn.execute(LIVE).fetchall()}
 
 
-def drain(conn: psycopg.Connection, wanted: set[int], seconds: float = 30) -> set[int]:
+def drain(conn: psycopg.Connection, wanted: set[int], seconds: float = 60) -> set[int]:
     """Lease and complete until everything that is wanted has come, and a little longer for what is not.
 
     A lease that ran out while no consumer was there is found by a deep look, due within five seconds at the latest.

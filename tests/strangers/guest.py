@@ -158,7 +158,7 @@ class Guest:
 
     def _insist(self, text: str) -> None:
         """What makes a month gives up after a moment beside a busy crowd; jobs try again too."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while True:
             try:
                 self._stage.admin.execute(self._fill(text).encode())
@@ -168,7 +168,7 @@ class Guest:
 
     def _lease_one(self) -> Any:
         """Sends and leases a message of its channel; a consumer of all channels may have been quicker."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while True:
             self._stage.one("select menzil.send(%s, '{}')", self._own)
             if lease := self._stage.admin.execute(_LEASE, [self._own]).fetchone():

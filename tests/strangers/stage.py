@@ -110,7 +110,7 @@ class Stage:
         self.crowd.start()
         self._observer.start()
         try:
-            missing = self.goes_on(time.monotonic(), 20)
+            missing = self.goes_on(time.monotonic(), 60)
             assert not missing, f"the crowd does not come: {missing}, {self.crowd.diary.errors()}"
             yield self
         finally:
@@ -156,7 +156,7 @@ class Stage:
         """Returns stalls, and what went wrong otherwise."""
         guests = [Guest(stranger, self, next(self._names)) for stranger in strangers]
         allowed = {key for guest in guests for key in guest.allowed()}
-        not_ready = self.goes_on(time.monotonic(), 10)
+        not_ready = self.goes_on(time.monotonic(), 60)
         assert not not_ready, f"before it began: {not_ready}, {self.crowd.diary.errors()}"
         self._waits.clear()
         self.crowd.diary.errors()

@@ -7,6 +7,7 @@ import sys
 from importlib.metadata import version
 
 import click
+import psycopg
 import pytest
 from click.testing import CliRunner
 
@@ -36,6 +37,23 @@ def test_help_lists_every_command_without_importing_it() -> None:
     result = CliRunner().invoke(LazyGroup(name="menzil", places=places), ["--help"])
     assert result.exit_code == 0
     assert "far  Is far away." in result.output
+
+
+def test_help_and_completion_of_commands_do_without_the_driver() -> None:
+    program = "import sys; from menzil.cli import main; main(standalone_mode=False); print('psycopg' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", program, "--help"], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines()[-1] == "False"
+
+
+def test_an_error_of_the_driver_is_one_sentence() -> None:
+    @click.command()
+    def asking() -> None:
+        raise psycopg.OperationalError("the disk is full")
+
+    group = LazyGroup("menzil", places={})
+    group.add_command(asking)
+    answer = CliRunner().invoke(group, ["asking"])
+    assert (answer.exit_code, answer.stderr) == (2, "Error: The database could not: the disk is full.\n")
 
 
 def test_a_command_that_cannot_be_imported_says_so_when_it_is_called() -> None:

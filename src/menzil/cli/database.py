@@ -14,10 +14,9 @@ from psycopg.pq import TransactionStatus
 
 from menzil.cli.actor import actor
 from menzil.cli.dsn import dsn_option, resolve
-from menzil.client.pool import PoolOptions
 from menzil.install import check
 from menzil.model.errors import PermissionDeniedError, RefusedError, SchemaError, UsageError
-from menzil.ops import acting, looking
+from menzil.ops import acting, connecting, looking
 from menzil.ops.dsn import Dsn, cannot_reach, explained
 from menzil.ops.op import Op
 from menzil.ops.run import run
@@ -118,7 +117,7 @@ def demand(conn: psycopg.Connection[Any], dsn: str) -> None:
 def connect(dsn: str) -> psycopg.Connection[Any]:
     """Open a connection in autocommit, with nothing set that a pooler would mind."""
     try:
-        return psycopg.connect(dsn, **PoolOptions(prepare=False, max_size=1, timeout=10).connect_kwargs(dsn))
+        return psycopg.connect(dsn, **connecting.options(dsn, prepare=False, fallback_application_name="menzil"))
     except psycopg.Error as error:
         raise cannot_reach(error, dsn) from error
 

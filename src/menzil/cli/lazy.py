@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from difflib import get_close_matches
 from importlib import import_module
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
-import psycopg
 from click.shell_completion import CompletionItem
 
 from menzil.model.errors import MenzilError, translate
+
+if TYPE_CHECKING:
+    import psycopg
 
 #: What a write to a disk says that is full, or gone.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -95,13 +98,17 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except MenzilError as error:
             raise CouldNotError(error) from error
-        except psycopg.Error as error:
-            raise CouldNotError(explained(error)) from error
         except OSError as error:
             if error.errno not in _FULL or error.filename is not None:
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python writes what is left when it ends
             raise CouldNotError(MenzilError(f"The output cannot be written: {error.strerror}.")) from error
+        except Exception as error:
+            # --help and the completion of commands need no psycopg, whose import takes longer than all the rest.
+            driver = sys.modules.get("psycopg")
+            if driver is None or not isinstance(error, driver.Error):
+                raise
+            raise CouldNotError(explained(error)) from error
 
 
 def explained(error: psycopg.Error) -> MenzilError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import gc
 import ssl
 from typing import Any
 
@@ -13,9 +15,12 @@ from confluent_kafka import Producer
 
 from menzil.deliver.broker.plan import Plan, make_plan
 from menzil.deliver.guard import read_server
+from menzil.deliver.guard.resolve import system_lookup
 from menzil.deliver.http.tls import Contexts
 from menzil.deliver.kafka import Kafka
 from menzil.deliver.kafka.config import fingerprint, properties
+from menzil.deliver.kafka.token import Tokens
+from menzil.deliver.protocol import Surroundings
 from tests.brokers.kafka.stage import MockCluster, kafka_endpoint, records
 from tests.brokers.relay import Relay
 from tests.brokers.stage import completed, failed, in_loop, message, speaking
@@ -145,3 +150,18 @@ async def test_a_token_is_fetched_where_the_guard_allows_it(cluster: MockCluster
         assert len(asked) >= 2
     finally:
         await runner.cleanup()
+
+
+def test_a_token_that_is_wanted_when_the_worker_has_ended_is_refused_without_a_warning(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    auth = {"type": "oauth2", "token_url": "http://127.0.0.1:9/token", "client_id": "me", "client_secret": "canary"}
+
+    async def getter() -> Any:
+        return Tokens(Surroundings({}, "test"), system_lookup).getter(auth, plan(timeout_seconds=1))
+
+    get = asyncio.run(getter())
+    with pytest.raises(RuntimeError, match="closed"):
+        get("")
+    gc.collect()
+    assert [str(warning.message) for warning in recwarn] == []

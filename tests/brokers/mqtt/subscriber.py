@@ -16,7 +16,7 @@ from paho.mqtt.properties import Properties
 
 from tests.brokers.stage import fresh
 
-PATIENCE = 50.0
+PATIENCE = 60.0
 END = b"the end"
 
 

@@ -255,7 +255,7 @@ def test_json_goes_on_a_line_a_second_until_nobody_reads(furnished: User) -> Non
         assert process.stdout is not None
         lines = [json.loads(process.stdout.readline()) for _ in range(3)]
         process.stdout.close()
-        process.wait(timeout=30)
+        process.wait(timeout=60)
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
     assert [line["waiting"] for line in lines] == [8, 8, 8]

@@ -59,7 +59,7 @@ def stage(databases: tuple[str, str], old_tree: Path) -> Iterator[Stage]:
 def copied(dsn: str, name: str, template: str) -> Iterator[str]:
     """A copy of a database, for as long as it is used."""
     with psycopg.connect(make_conninfo(dsn, dbname="postgres"), autocommit=True) as conn:
-        conn.execute(f"create database {name} template {template}")
+        conn.execute(f"create database {name} template {template} strategy file_copy")
         try:
             yield make_conninfo(dsn, dbname=name)
         finally:

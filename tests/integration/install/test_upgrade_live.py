@@ -92,7 +92,7 @@ def test_nothing_acknowledged_is_lost_when_the_switch_comes_under_load(empty, ol
         client.conn.close()
     with psycopg.connect(empty, autocommit=True) as conn:
         hand = Hand(conn)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while hand.one("select count(*) from menzil.queue") and time.monotonic() < deadline:
             for channel in ("load", "keyed"):
                 while leases := hand.lease(channel, 3 if channel == "keyed" else 500):

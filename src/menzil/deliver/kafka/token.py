@@ -45,12 +45,19 @@ class Tokens:
         loop = asyncio.get_running_loop()
 
         def get(_: str) -> tuple[str, float]:
-            coming = asyncio.run_coroutine_threadsafe(self._get(auth, plan), loop)
+            work = self._get(auth, plan)
             try:
-                token, life = coming.result(plan.seconds + 1)
-            except TimeoutError:
-                coming.cancel()
-                raise NoTokenError(f"no token within {plan.seconds:g} s") from None
+                coming = asyncio.run_coroutine_threadsafe(work, loop)
+                try:
+                    token, life = coming.result(plan.seconds + 1)
+                except TimeoutError:
+                    coming.cancel()
+                    raise NoTokenError(f"no token within {plan.seconds:g} s") from None
+            finally:
+                # librdkafka may ask when the worker has ended: a producer waits seconds for its first token, and its
+                # close does not wait so long. The loop then never begins this work.
+                if loop.is_closed():
+                    work.close()
             return token, time.time() + life
 
         return get
