@@ -1,7 +1,8 @@
 """Export of a month of the archive to a lake, verified, against COPY of the same rows, 0.1.0 and Spark's JDBC reader.
 
 0.1.0 exports the same messages from its own tables, in a process of its own, in turn with this version. JDBC stands for
-the least that one could do: write the rows as they come, compare nothing, leave the tries out.
+the least that one could do: write the rows as they come, compare nothing, leave the tries out. MENZIL_EXPORT_MESSAGES
+says how many messages, where another number is wanted.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def run(session: Session) -> None:
     """Copy and export in turn; the ratio is export's speed to that of the copy."""
     from menzil.spark import get_session
 
-    count = 100_000 if session.quick else 1_000_000
+    count = int(os.environ.get("MENZIL_EXPORT_MESSAGES", 100_000 if session.quick else 1_000_000))
     dsn = session.server.database()
     with connected(dsn) as conn:
         session.say(f"fills the archive with {count:,} messages")

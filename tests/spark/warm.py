@@ -7,6 +7,7 @@ long before those of Spark begin.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import subprocess
@@ -35,7 +36,7 @@ def there() -> bool:
 
 
 def begin() -> None:
-    """Have it made by a process of its own, unless it is there or somebody is at it."""
+    """Have it made by a process of its own, unless it is there or another process makes it."""
     if there():
         return
     with LOCK.open("a") as lock:
@@ -54,10 +55,15 @@ def begin() -> None:
         )
 
 
-def wait() -> None:
-    """Until nobody is at it. Without an archive everything works, only later."""
+def wait(seconds: float = 120) -> None:
+    """Until the archive is made, but not longer than this. Without an archive everything works, only later."""
+    deadline = time.monotonic() + seconds
     with LOCK.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        while time.monotonic() < deadline:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(0.1)
 
 
 def main(place: Path) -> None:
@@ -71,7 +77,7 @@ def main(place: Path) -> None:
     assert lake.verify(place / "lake", server.dsn, spark=spark).ok
     assert lake.read(spark, place / "lake").groupBy("status").count().collect()
     spark.stop()
-    end()
+    end(300)  # it writes the archive as it ends
     server.close(wait=30)
     deadline = time.monotonic() + 60
     while not there() and time.monotonic() < deadline:  # adopted when nothing has written to it for a while

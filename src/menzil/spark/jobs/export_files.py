@@ -9,10 +9,10 @@ instead, which gathers those of a channel from all tasks (export_rows, lake.writ
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from menzil.spark.lake.fingerprint import ROW_FIELDS
 from menzil.spark.lake.place import local
 from menzil.spark.lake.schema import BUCKETS, COLUMNS, MESSAGES, arrow
 from menzil.spark.lake.write import place_of
+from menzil.spark.parquet.shares import divided, parallel
 from menzil.spark.parquet.sort import BLOCK, Divider
 from menzil.spark.parquet.write import Place, Written, line, lines
 from menzil.spark.source import partitions
@@ -48,6 +49,9 @@ TASK, FILE = 50_000, 100_000
 SMALL = 4
 #: Bytes of one batch.
 BATCH = 8 << 20
+
+#: What a task reads: pieces, the conditions for each, and whether tries of its messages failed.
+_Share = Sequence[tuple[Piece, list[str], bool]]
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ def write_messages(
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
     hashed = {name: commit.bucket(name) for name in channels} if commit.is_bucketed(tx) else None
-    count = tasks(sum(each.row_count for each in archive), BUCKETS if hashed else len(channels), _parallel(spark))
+    count = tasks(sum(each.row_count for each in archive), BUCKETS if hashed else len(channels), parallel(spark))
     place = place_of(lake, MESSAGES, month, schema_to_pyarrow(commit.schema_of(tx)))
     job = _Job(dsn, layout.month_start(month).isoformat(), place, hashed, month)
     work = []
@@ -85,20 +89,12 @@ def write_messages(
         tries = about.failed_attempt_count > 0
         work += [(piece, conditions, tries) for piece, conditions in _pieces(dsn, month, part, count)]
     shares = [work[at::count] for at in range(min(count, len(work)))]
-    frame = spark.createDataFrame([(pickle.dumps(share),) for share in shares], "work binary")
-    return lines(bytes(row.line) for row in frame.mapInArrow(_task(job), "line binary").collect())
+    return lines(bytes(row.line) for row in divided(spark, shares, _task(job), "line binary"))
 
 
 def tasks(rows: int, keys: int, parallel: int) -> int:
     """How many tasks: each makes a file for every part of the table, and small files are a burden to all readers."""
     return max(1, min(parallel, max(rows // (max(1, keys) * FILE), min(SMALL, rows // TASK))))
-
-
-def _parallel(spark: SparkSession) -> int:
-    try:
-        return int(spark.sparkContext.defaultParallelism)
-    except Exception:  # Spark Connect has no context
-        return SMALL
 
 
 def _pieces(dsn: str, month: str, part: Part, count: int) -> Iterator[tuple[Piece, list[str]]]:
@@ -117,15 +113,13 @@ def _pieces(dsn: str, month: str, part: Part, count: int) -> Iterator[tuple[Piec
         yield piece, [*created, f"pg_visible_in_snapshot(ended_xid, {quoted(snapshot)}::pg_snapshot)"]
 
 
-def _task(job: _Job) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _task(job: _Job) -> Callable[[_Share], Iterator[pa.RecordBatch]]:
+    def run(share: _Share) -> Iterator[pa.RecordBatch]:
         divider = Divider(job.place)
-        for batch in batches:
-            for share in batch.column(0).to_pylist():
-                for piece, conditions, tries in pickle.loads(share):
-                    for rows in _blocks(job, piece, conditions, tries):
-                        for done in divider.take(rows, _keys(job, rows)):
-                            yield line(done)
+        for piece, conditions, tries in share:
+            for rows in _blocks(job, piece, conditions, tries):
+                for done in divider.take(rows, _keys(job, rows)):
+                    yield line(done)
         for done in divider.end():
             yield line(done)
 
@@ -137,9 +131,11 @@ def _blocks(job: _Job, piece: Piece, conditions: list[str], tries: bool) -> Iter
     relation, kind = RELATIONS["archive"], arrow(COLUMNS).field("attempts").type
     names = [*(name for name in COLUMNS if name != "attempts"), *SUCCESS]
     plan = Plan([(relation.column(name), name) for name in names])
-    with opened(job.dsn, BATCH, piece.settings) as source, opened(job.dsn, BATCH) as other:
-        for rows in _gathered(source.batches(_hashed(partitions.select(plan.projection([]), piece, conditions)))):
-            found = failed(other, rows["id"], job.since) if tries else None
+    with ExitStack() as open_now:
+        source = open_now.enter_context(opened(job.dsn, BATCH, piece.settings))
+        other = open_now.enter_context(opened(job.dsn, BATCH)) if tries else None
+        for rows in gathered(source.batches(_hashed(partitions.select(plan.projection([]), piece, conditions)))):
+            found = failed(other, rows["id"], job.since) if other is not None else None
             proof = proof_of(rows, found)
             whole = rows.append_column("attempts", attempts(rows, found, kind))
             whole = whole.drop_columns([*SUCCESS, HASH, SUCCESS_HASH])
@@ -161,7 +157,8 @@ def _hashed(query: str) -> str:
     )
 
 
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches put together until they are worth dividing."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:

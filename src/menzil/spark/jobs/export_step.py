@@ -14,10 +14,11 @@ from menzil.model.errors import UnknownNameError
 from menzil.ops import lake as ops
 from menzil.ops import looking_pipeline
 from menzil.ops.run import run as ask
+from menzil.spark.jobs.export_events import write_events
 from menzil.spark.jobs.export_files import fits, write_messages
 from menzil.spark.jobs.export_rows import event_rows, rows
 from menzil.spark.lake import commit, layout
-from menzil.spark.lake.compare import archived, counted
+from menzil.spark.lake.compare import archived, counted, logged
 from menzil.spark.lake.cover import Part, missing, moment
 from menzil.spark.lake.errors import LakeBusyError
 from menzil.spark.lake.fingerprint import Fingerprint
@@ -25,7 +26,7 @@ from menzil.spark.lake.memory import Slice, cover, promoted_property, source_pro
 from menzil.spark.lake.promote import Promoted, columns_of, promoted
 from menzil.spark.lake.schema import EVENTS, MANY, MESSAGES, TABLES, with_promoted
 from menzil.spark.lake.table import Lake
-from menzil.spark.lake.write import prove, proved, remove, write
+from menzil.spark.lake.write import must_hold, prove, proved, remove, write
 from menzil.spark.parquet.write import Written
 
 if TYPE_CHECKING:
@@ -107,15 +108,9 @@ class Exporter:
         def plan(_tx: Transaction, _channels: list[str]) -> Step | None:
             parts = self._parts(EVENTS, EVENTS, None)
             self.tell("read", EVENTS, 0)
-            expected = Fingerprint.total(
-                Fingerprint.of_events(
-                    ask(
-                        self.conn,
-                        ops.event_log_fingerprint(str(p.start), str(p.until), p.created_from, p.created_until),
-                    )
-                )
-                for p in parts
-            )
+            expected = Fingerprint.total(logged(self.conn, parts))
+            if fits(self.lake, [], bucketed=False):
+                return self._straight_events(parts, expected)
 
             def made(tx: Transaction) -> list[Written]:
                 return write(self.lake, EVENTS, tx, event_rows(self.spark, self.dsn, parts, expected), None)
@@ -135,6 +130,18 @@ class Exporter:
 
         count = sum(about.row_count for about in seen)
         return Step(tuple(parts), count, made, lambda written: proved(self.lake, written, seen, month))
+
+    def _straight_events(self, parts: Sequence[Part], expected: Fingerprint) -> Step:
+        """Tasks read lines, write and read back; what they found is compared with what the database hashed before."""
+
+        def made(tx: Transaction) -> list[Written]:
+            return write_events(self.spark, self.dsn, self.lake, tx, parts, expected)
+
+        def check(written: Sequence[Written]) -> Fingerprint:
+            must_hold(self.lake, written, expected, EVENTS)
+            return expected
+
+        return Step(tuple(parts), expected.rows, made, check)
 
     def _gathered(
         self, name: str, label: str, parts: Sequence[Part], expected: Fingerprint, made: Callable[[Any], list[Written]]
@@ -160,12 +167,15 @@ class Exporter:
     def _do(self, name: str, label: str, plan: Callable[[Transaction, list[str]], Step | None]) -> list[Written]:
         """Plan, write, prove and commit; again from the plan when another process exported the same meanwhile."""
         for _ in range(TRIES):
-            self.lake.make(name)  # what is planned and what is committed to is one state of the table
+            # Most months have nothing new. What an older state of the table lacks nothing of, a newer one has too.
+            planned = self.lake.table(name) or self.lake.make(name)
             channels = self._channels() if name == MESSAGES else []
             tx = self._begin(name, channels)
             step = plan(tx, channels)
             if step is None or not step.rows:
                 return []
+            if self.lake.make(name).metadata_location != planned.metadata_location:
+                continue  # what is planned and what is committed to is one state of the table
             written = self._written(name, label, tx, channels, step)
             if written is not None:
                 self.tell("publish", label, step.rows)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from menzil.spark.lake import commit
 from menzil.spark.lake.errors import LakeBusyError, LakeDamagedError
-from menzil.spark.lake.fingerprint import of_frame
+from menzil.spark.lake.fingerprint import Fingerprint, of_files
+from menzil.spark.lake.place import file_system, inside
 from menzil.spark.lake.read import columns_of, data_files, frame_of, month_of
 from menzil.spark.lake.schema import EVENTS, MESSAGES
 from menzil.spark.lake.sweep import KEEP, sweep_lake
@@ -93,7 +94,8 @@ def _rewrite(spark: SparkSession, lake: Lake, name: str, month: str, chosen: lis
     table = lake.tables[name]
     columns = columns_of(lake, name)
     frame = frame_of(spark, lake, [file.file_path for file in chosen], columns)
-    expected = of_frame(frame, name)
+    paths = [inside(file.file_path) for file in chosen]
+    expected = Fingerprint.total(of_files(spark, file_system(lake.root, lake.options), paths, name).values())
     tx = commit.begin(table, columns)
     channels = [row[0] for row in frame.select("channel").distinct().collect()] if commit.is_bucketed(tx) else []
     written = write(lake, name, tx, frame, month, channels)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from menzil.ops.lake import ArchiveCensus, ArchiveFingerprint, EventFingerprint
 from menzil.spark.lake.cover import moment
+from menzil.spark.lake.errors import LakeDamagedError
 from menzil.spark.lake.schema import EVENTS, MESSAGES
 
 if TYPE_CHECKING:
@@ -177,14 +178,17 @@ def of_files(spark: SparkSession, files: FileSystem, paths: Sequence[str], table
     if not paths:
         return {}
     from menzil.spark.parquet import hash as hashing  # it reads numpy, which most commands do without
+    from menzil.spark.parquet.shares import divided, parallel
 
     work = hashing.task(files, ROW_FIELDS[table], TRY_FIELDS[table])
-    listed = spark.createDataFrame([(path,) for path in sorted(paths)], "path string")
     # Names are random, so that each task has files of all sizes.
+    listed, count = sorted(paths), min(len(paths), parallel(spark))
     found = {}
-    for row in listed.mapInArrow(work, hashing.DDL).collect():
+    for row in divided(spark, [listed[at::count] for at in range(count)], work, hashing.DDL):
         values = row.asDict()
-        path = values.pop("path")
+        path, error = values.pop("path"), values.pop("error")
+        if error is not None:
+            raise LakeDamagedError(f"{path} cannot be read: {error}.")
         found[path] = from_task(values)
     return found
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from menzil.spark.lake.compare import archive_problems, event_problems
-from menzil.spark.lake.fingerprint import Fingerprint, by_month
+from menzil.spark.lake.fingerprint import Fingerprint, of_files
 from menzil.spark.lake.memory import total
 from menzil.spark.lake.place import file_system, inside, shown
-from menzil.spark.lake.read import columns_of, data_files, frame_of, month_of
+from menzil.spark.lake.read import data_files, month_of
 from menzil.spark.lake.schema import EVENTS, MESSAGES
 from menzil.spark.lake.suspect import suspects
 from menzil.spark.lake.table import Lake, open_lake
@@ -85,21 +85,19 @@ def content_problems(spark: SparkSession, lake: Lake, name: str, files: Sequence
     """Months whose rows are not those that were exported, or the files in which they are damaged. Reads all of them."""
     if not files:
         return []
-    memory = lake.memory(name)
+    memory, system = lake.memory(name), file_system(lake.root, lake.options)
     try:
-        frame = frame_of(spark, lake, [file.file_path for file in files], columns_of(lake, name))
-        found = by_month(frame, name)
+        each = of_files(spark, system, [inside(file.file_path) for file in files], name)
     except Exception as error:
         from menzil.spark.session import explain
 
         return file_problems(lake, files, whole=True) or [f"The files cannot be read: {explain(error).message}"]
-    if name == EVENTS:
-        found = {EVENTS: Fingerprint.total(found.values())}
     wrong = []
-    for label in sorted({*found, *({month_of(file) for file in files} if name == MESSAGES else {EVENTS})}):
-        expected, seen = total(memory.slices(label)), found.get(label, Fingerprint())
+    for label in sorted({EVENTS} if name == EVENTS else {month_of(file) for file in files}):
+        mine = [file for file in files if name == EVENTS or month_of(file) == label]
+        expected = total(memory.slices(label))
+        seen = Fingerprint.total(each[inside(file.file_path)] for file in mine)
         if seen != expected:
-            mine = [file for file in files if name == EVENTS or month_of(file) == label]
             what = "the event log" if name == EVENTS else label
             wrong += file_problems(lake, mine, whole=True) or [
                 f"The files of {what} hold other rows than were exported: {difference(expected, seen)}.",

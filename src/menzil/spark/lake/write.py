@@ -87,6 +87,13 @@ def prove(
         _refuse(lake, written, label, difference(expected, found))
 
 
+def must_hold(lake: Lake, written: Sequence[Written], expected: Fingerprint, label: str) -> None:
+    """The same of files that their tasks have read back."""
+    found = Fingerprint.total(from_task(file.found) for file in written if file.found is not None)
+    if found != expected or any(file.found is None for file in written):
+        _refuse(lake, written, label, difference(expected, found))
+
+
 def proved(lake: Lake, written: Sequence[Written], census: Sequence[ArchiveCensus], label: str) -> Fingerprint:
     """The fingerprint of messages that tasks have read, written and read back, each file by itself.
 

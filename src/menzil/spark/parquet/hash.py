@@ -7,7 +7,7 @@ whole; only md5 is called for each row.
 from __future__ import annotations
 
 import binascii
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import md5
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -34,22 +34,31 @@ FOUND = pa.schema(
     [
         ("path", pa.string()), ("rows", pa.int64()), ("sum", pa.string()), ("xor", pa.int64()),
         ("min_id", pa.int64()), ("max_id", pa.int64()), ("min_created_at", pa.int64()), ("max_created_at", pa.int64()),
-        ("attempts", pa.int64()), ("attempts_sum", pa.string()), ("attempts_xor", pa.int64()),
+        ("attempts", pa.int64()), ("attempts_sum", pa.string()), ("attempts_xor", pa.int64()), ("error", pa.string()),
     ]
 )  # fmt: skip
 DDL = "path string, rows bigint, sum string, xor bigint, min_id bigint, max_id bigint, min_created_at bigint, " \
-      "max_created_at bigint, attempts bigint, attempts_sum string, attempts_xor bigint"  # fmt: skip
+      "max_created_at bigint, attempts bigint, attempts_sum string, attempts_xor bigint, error string"  # fmt: skip
 
 
-def task(files: FileSystem, row: Fields, attempt: Fields) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-    """For mapInArrow over paths: a line for each. Every page is read, and its checksum verified."""
+def task(files: FileSystem, row: Fields, attempt: Fields) -> Callable[[Sequence[str]], Iterator[pa.RecordBatch]]:
+    """For a task with some paths: a line for each. Every page is read, and its checksum verified.
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for path in batch.column(0).to_pylist():
+    A file of a disk that cannot be read is told in its line: a task that fails is tried again, each time in a new
+    process. An object store may answer the next time.
+    """
+
+    def run(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for path in paths:
+            found: dict[str, Any]
+            try:
                 with files.open_input_file(path) as stream:
                     found = of_file(pq.ParquetFile(stream, page_checksum_verification=True), row, attempt)
-                yield pa.RecordBatch.from_pylist([{"path": path, **found}], FOUND)
+            except (pa.ArrowException, OSError) as error:
+                if files.type_name != "local":
+                    raise
+                found = {"error": str(error).splitlines()[0]}
+            yield pa.RecordBatch.from_pylist([{"path": path, **found}], FOUND)
 
     return run
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -43,17 +44,42 @@ class Source:
             raise RefusedError("A month of the archive was dropped while it was read.", hint="read again")
 
 
+@lru_cache(4)
+def _database(conninfo: str) -> Any:
+    """What the driver knows of a database; no connection stays open.
+
+    It asks the catalog for all types, which takes longer than a small query. The process of a task is used again, and
+    the types that queries of ours return are those of PostgreSQL itself, which never change.
+    """
+    import adbc_driver_postgresql
+
+    return adbc_driver_postgresql.connect(conninfo)
+
+
+class _Kept:
+    """In the place of a database that a connection would close together with itself."""
+
+    def close(self) -> None:
+        """The next task wants it."""
+
+
+def connected(dsn: str, *, autocommit: bool) -> Any:
+    """A connection of the driver for Arrow; the caller closes it."""
+    import adbc_driver_manager
+    from adbc_driver_manager.dbapi import Connection
+
+    try:
+        database = _database(make_conninfo(dsn, fallback_application_name="menzil spark"))
+        kept: Any = _Kept()
+        return Connection(kept, adbc_driver_manager.AdbcConnection(database), autocommit=autocommit)
+    except adbc_driver_manager.OperationalError as error:
+        raise explained(ConnectionFailedError(f"PostgreSQL cannot be reached: {_sentence(error)}"), dsn) from None
+
+
 @contextlib.contextmanager
 def opened(dsn: str, batch_bytes: int, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[Source]:
     """A connection for as long as the block lasts."""
-    import adbc_driver_manager
-    import adbc_driver_postgresql.dbapi as driver
-
-    try:
-        connection = driver.connect(make_conninfo(dsn, fallback_application_name="menzil spark"), autocommit=True)
-    except adbc_driver_manager.OperationalError as error:
-        raise explained(ConnectionFailedError(f"PostgreSQL cannot be reached: {_sentence(error)}"), dsn) from None
-    with contextlib.closing(connection), connection.cursor() as cursor:
+    with contextlib.closing(connected(dsn, autocommit=True)) as connection, connection.cursor() as cursor:
         for name, value in settings.items():
             cursor.execute(f"set {name} = {value}")
         yield Source(cursor, batch_bytes)

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from psycopg.conninfo import make_conninfo
 from pyspark.sql.datasource import WriterCommitMessage
 
-from menzil.model.errors import ConnectionFailedError, InvalidValueError, RefusedError
-from menzil.ops.dsn import explained
+from menzil.model.errors import InvalidValueError, RefusedError
+from menzil.spark.source.arrow import connected
 from menzil.spark.source.columns import Shape
 from menzil.spark.source.endpoints import known_endpoints
 from menzil.spark.source.json_text import json_text
@@ -36,18 +35,13 @@ def stage(dsn: str, table: str, shape: Shape, batches: Iterable[RecordBatch]) ->
     A try that fails leaves a token that no commit names, so it need not clean up after itself.
     """
     import adbc_driver_manager
-    import adbc_driver_postgresql.dbapi as driver
     import pyarrow as pa
 
     named = next((source.index for source in shape.sources if source.word == "endpoint"), None)
     if named is not None:
         batches = known_endpoints(dsn, batches, named)
     token, rows = secrets.token_urlsafe(8), _Rows(shape, batches)
-    try:
-        connection = driver.connect(make_conninfo(dsn, fallback_application_name="menzil spark"))
-    except adbc_driver_manager.OperationalError as error:
-        raise explained(ConnectionFailedError(f"PostgreSQL cannot be reached: {_sentence(error)}"), dsn) from None
-    with contextlib.closing(connection), connection.cursor() as cursor:
+    with contextlib.closing(connected(dsn, autocommit=False)) as connection, connection.cursor() as cursor:
         try:
             reader = pa.RecordBatchReader.from_batches(schema(shape), rows.numbered(token))
             cursor.adbc_ingest(table, reader, mode="append", db_schema_name="menzil")
