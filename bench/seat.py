@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from bench import usage
 from bench.before import ROOT
 
 _PLACE = re.compile(r"http://127\.0\.0\.1:(\d+)/")
@@ -32,6 +33,10 @@ class Seat:
             command, cwd=ROOT, stdout=self._log, stderr=self._log, preexec_fn=lambda: os.nice(nice)
         )
         self.port = 0
+
+    def cpu(self) -> float:
+        """Processor seconds so far."""
+        return usage.cpu_of(self._process.pid)
 
     def said(self) -> str:
         """What it wrote so far."""
@@ -96,7 +101,8 @@ def get(port: int, url: str, tag: str = "", *, live: bool = False) -> Page:
 class Viewers:
     """So many people, each with one page open that asks for itself again every few seconds; now and then one reloads.
 
-    `open` lets them go on, `close` lets them stop; between the two they have their tabs hidden.
+    `open` lets them go on, `close` lets them stop; between the two they have their tabs hidden. They yield the
+    processor to all others, as browsers on other machines would; `cpu` is what they took all the same.
     """
 
     def __init__(self, port: int, pages: Sequence[tuple[str, int]], count: int) -> None:
@@ -104,6 +110,7 @@ class Viewers:
         self._looking, self._ended = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self.seen: list[Page] = []
+        self.cpu = 0.0
         self._threads = [threading.Thread(target=self._view, args=(number,), daemon=True) for number in range(count)]
         for thread in self._threads:
             thread.start()
@@ -121,7 +128,8 @@ class Viewers:
             thread.join(30)
 
     def _view(self, number: int) -> None:
-        dice = random.Random(number)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)  # of this thread alone
+        dice, spent = random.Random(number), 0.0
         url, every = self._pages[number % len(self._pages)]
         tag, fragments = "", 0
         while not self._ended.is_set():
@@ -135,3 +143,4 @@ class Viewers:
             tag, fragments = page.tag or tag, fragments + 1
             with self._lock:
                 self.seen.append(page)
+                self.cpu, spent = self.cpu + time.thread_time() - spent, time.thread_time()

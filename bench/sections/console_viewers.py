@@ -3,7 +3,8 @@
 Turns of a few seconds, in which 30 viewers look at pages that refresh themselves or have their tabs hidden, while one
 `menzil worker` drains a backlog. The server CPU for a message is that of the worker's own backends: waits for locks and
 buffers would show there and in the rate. What the viewers' own questions cost the server stands beside it. The console
-process runs with the lowest priority, as if it had another machine: only its questions compete with the worker.
+process and the viewers run with the lowest priority, as if they had other machines: only questions compete with the
+worker. What each of the three took of a processor is told.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ _BACKENDS = """
 select pid from pg_stat_activity
  where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
    and application_name <> 'menzil-console'"""
+_CONSOLE = """
+select pid from pg_stat_activity where datname = current_database() and application_name = 'menzil-console'"""
 _PAUSE = "select count(menzil.channel_pause(%s::text || g)) from generate_series(0, %s - 1) g"
 _ENDED = "select ended from menzil._told_totals()"
 _DEPTH = "select sent - gone from menzil._told_totals()"
@@ -60,7 +63,7 @@ def run(session: Session) -> None:
         with Seat(dsn, nice=19) as seat, Service(dsn, "--concurrency", "100", app="bench.apps:nothing"):
             viewers = Viewers(seat.port, pages, VIEWERS)
             try:
-                turns(session, conn, viewers, resting)
+                turns(session, conn, viewers, seat, resting)
             finally:
                 viewers.end()
     wrong = [page for page in viewers.seen if page.status not in (200, 304) or 'class="trouble"' in page.text]
@@ -80,15 +83,21 @@ def _is_watched(visit: looks.Visit) -> bool:
     )
 
 
-def turns(session: Session, conn: Conn, viewers: Viewers, resting: int) -> None:
+def turns(session: Session, conn: Conn, viewers: Viewers, seat: Seat, resting: int) -> None:
     """Pairs of turns, and who goes first changes."""
     rates: dict[bool, list[float]] = {True: [], False: []}
     costs: dict[bool, list[float]] = {True: [], False: []}
     whole: dict[bool, list[float]] = {True: [], False: []}
+    shares: dict[str, list[float]] = {"console": [], "its questions": [], "viewers": []}
     for number in range(TURNS[session.quick] + 1):
         for seen in (True, False) if number % 2 else (False, True):
             (viewers.open if seen else viewers.close)()
+            before, began = parties(conn, seat, viewers), time.monotonic()
             rate, own, all_of_it = fed(conn, SECONDS[session.quick], resting)
+            if number and seen:
+                took = time.monotonic() - began
+                for name, spent_so_far in parties(conn, seat, viewers).items():
+                    shares[name].append((spent_so_far - before[name]) / took)
             if number:  # the first pair fills caches
                 rates[seen].append(rate)
                 costs[seen].append(own)
@@ -106,6 +115,14 @@ def turns(session: Session, conn: Conn, viewers: Viewers, resting: int) -> None:
     pairs = [other / one for one, other in zip(whole[True], whole[False], strict=True)]
     beside = {"with, µs": whole[True], "without, µs": whole[False]}
     session.figure("the same for all of the server, questions of the console included", pairs, beside=beside)
+    together = [sum(each) for each in zip(*shares.values(), strict=True)]
+    session.figure(f"processors that {VIEWERS} viewers take, all together", together, unit="", beside=shares)
+
+
+def parties(conn: Conn, seat: Seat, viewers: Viewers) -> dict[str, float]:
+    """Processor seconds so far of the console's process, of its backends, and of the viewers."""
+    pids = [pid for (pid,) in conn.execute(_CONSOLE).fetchall()]
+    return {"console": seat.cpu(), "its questions": spent(pids), "viewers": viewers.cpu}
 
 
 def fed(conn: Conn, seconds: float, resting: int) -> tuple[float, float, float]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from menzil.console.act import Plan
@@ -107,6 +107,7 @@ def test_statement_of_a_plan_is_the_one_that_runs(op: Op[object], text: str) -> 
     assert shown(op) == text
 
 
+@settings(deadline=None)  # a busy machine is no fault
 @given(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=50))  # type: ignore[arg-type]
 def test_shown_statement_means_the_same_to_the_database(full: Full, value: str) -> None:
     with psycopg.connect(full.dsn, autocommit=True) as conn:

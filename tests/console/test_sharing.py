@@ -37,6 +37,7 @@ class Told:
     number: int
     spent: float = 0.0
     trouble: object = None
+    saved: float = 0.0
 
 
 @pytest.fixture
@@ -96,13 +97,36 @@ def test_viewers_at_the_same_time_are_one_question() -> None:
 
 
 @pytest.mark.usefixtures("never")
-def test_open_page_gets_what_is_known_while_the_budget_has_no_room(ask: Callable[[], Future[Told]]) -> None:
+def test_open_page_gets_what_is_known_while_the_budget_has_no_room(
+    ask: Callable[[], Future[Told]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "DEAR", 0)
     poor, rich = Shared(broke()), Shared(Budget(rate=0, most=1))
     assert ended(poor.get("key", ask).future) == 1, "a page that nobody knows yet is asked for"
     assert ended(poor.get("key", ask, 60).future) == 1
     assert ended(poor.get("key", ask, 0).future) == 2, "too old to be shown"
     assert ended(rich.get("key", ask, 60).future) == 3
     assert ended(rich.get("key", ask, 60).future) == 4
+
+
+@pytest.mark.usefixtures("never")
+@pytest.mark.parametrize(("spent", "saved"), [(1.0, 0.0), (0.0, 1.0)])
+def test_only_a_dear_answer_waits_for_the_budget(
+    ask: Callable[[], Future[Told]], monkeypatch: pytest.MonkeyPatch, spent: float, saved: float
+) -> None:
+    monkeypatch.setattr(shared, "SHARE", 1e9)
+    monkeypatch.setattr(shared, "CHEAP_AGE", 0)
+    poor = Shared(broke())
+
+    def dear() -> Future[Told]:
+        made: Future[Told] = Future()
+        made.set_result(Told(7, spent=spent, saved=saved))
+        return made
+
+    assert ended(poor.get("dear", dear, 60).future) == 7
+    assert ended(poor.get("dear", ask, 60).future) == 7, "it waits, though another page asked the dear question"
+    assert ended(poor.get("cheap", ask, 60).future) == 1
+    assert ended(poor.get("cheap", ask, 60).future) == 2, "an open page of one message tells soon what has changed"
 
 
 @pytest.mark.usefixtures("never")
@@ -155,7 +179,9 @@ def test_questions_of_several_pages_are_asked_once() -> None:
         answers = [one.result(60) for one in found]
     assert len(asked) == 1
     assert [rows for rows, _ in answers] == [[{"channel": "a"}]] * 8
-    assert sum(at is None for _, at in answers) == 1, "seven are told of when it is"
+    others = [other for _, other in answers if other is not None]
+    assert len(others) == 7, "seven are told of when it is"
+    assert all(other.took > 0 for other in others), "and what it cost"
     answers[0][0][0]["channel"] = "changed by a page"
     assert answers[1][0] == [{"channel": "a"}]
     common.ask(looking.now(), answer, 60)

@@ -1,4 +1,4 @@
-"""How much of the database the console may take for pages that are open: a tenth of one connection, over time."""
+"""How much of the database the console may take for pages that are open: a twentieth of one connection, over time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 import time
 
 #: Seconds of database time for each second that passes.
-RATE = 0.1
+RATE = 0.05
 #: Seconds that may be saved up, or owed: who opens a page gets it, and open pages wait for it.
 MOST = 2.0
 

@@ -52,10 +52,14 @@ class TooLateError(MenzilError):
 
 @dataclass
 class Seen:
-    """What a look cost, in seconds of the database, and of when the oldest answer is that it got from another one."""
+    """What a look cost, in seconds of the database, and of when the oldest answer is that it got from another one.
+
+    `saved` is what it would have cost more if no other one had asked.
+    """
 
     spent: float = 0.0
     oldest: datetime | None = None
+    saved: float = 0.0
 
 
 class _Reading:
@@ -75,11 +79,12 @@ class _Reading:
         if self._common is None:
             return self._ask(op)
         try:
-            found, at = self._common.ask(op, self._ask, self._left())
+            found, other = self._common.ask(op, self._ask, self._left())
         except TimeoutError:
             raise TooLateError(TOO_LATE) from None
-        if at is not None:
-            self._seen.oldest = min(self._seen.oldest or at, at)
+        if other is not None:
+            self._seen.oldest = min(self._seen.oldest or other.at, other.at)
+            self._seen.saved += other.took
         return found
 
     def _left(self) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -23,6 +22,7 @@ from menzil.console.nav import places
 from menzil.console.render import render
 from menzil.console.rules import Rules, read_rules
 from menzil.console.shared import OPENED, Shared
+from menzil.console.sheets import Sheets
 from menzil.console.signing import Signer
 from menzil.console.texts import slug
 from menzil.model.redact import Redactor
@@ -62,7 +62,7 @@ class Desk:
         self.database, self.door, self.signer, self.options = database, door, signer, options
         self.name = name
         self.databases: list[tuple[str, str]] = []  # where there are several: their names and paths
-        self.shared = Shared(database.budget)
+        self.shared, self.sheets = Shared(database.budget), Sheets()
         self.nav = places(paths)
         self._rules: tuple[float, Rules] | None = None
 
@@ -72,6 +72,8 @@ class Desk:
         While a new answer takes long, the one before it, if that is no older than `most_age` seconds; with 0, never.
         """
         found = self.shared.get(key, lambda: self.database.submit(work), most_age)
+        if found.future.done():
+            return found.future.result()  # type: ignore[no-any-return]
         patience = timeout if found.known is None else min(timeout, PATIENCE)
         try:
             return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(found.future)), patience)
@@ -137,39 +139,50 @@ class Desk:
         outer = str(request.scope.get("root_path", "")).rstrip("/").removesuffix(own)
         return [(name, quote(outer + path, safe="/:@+~%") + "/") for name, path in self.databases]
 
-    def frame(self, request: Request, visit: Visit | None) -> dict[str, Any]:
-        """What every template may use."""
-        access = visit.access if visit else None
+    def impersonal(self, root: str, acts: frozenset[str]) -> dict[str, Any]:
+        """What a sheet may use: all who may do these acts share it. `root` is where the console is mounted."""
         return {
-            "url": lambda path, **query: url(request, path, **query),
+            "url": lambda path, **query: below(root, path, **query),
+            "layout": "sheet.html",
+            "acts": acts,
+            "read_only": self.options.read_only,
+            "slug": slug,
+            "trace_url": self.options.trace_url,
+        }
+
+    def frame(self, request: Request, visit: Visit | None) -> dict[str, Any]:
+        """What every other template may use: the frame of a page, a form, a refusal."""
+        access = visit.access if visit else None
+        acts = self.acts(access) if access else frozenset[str]()
+        return self.impersonal(str(request.scope.get("root_path", "")), acts) | {
             "here": here(request),
             "database": self.name,
             "databases": self._switch(request),
-            "layout": "fragment.html" if is_live(request) else "page.html",
+            "layout": "page.html",
             "nav": self.nav if visit else [],
             "access": access,
-            "acts": self.acts(access) if access else frozenset(),
-            "read_only": self.options.read_only,
             "has_login": self.door.has_login,
             "logout_token": self.csrf(visit, "logout") if visit and self.door.has_login else "",
             "theme": theme(request),
-            "slug": slug,
             "live": 0,
             "as_of": None,
             "ms": None,
             "age": 0.0,
             "json_path": None,
             "nav_path": "",
-            "troubles": {},
-            "trace_url": self.options.trace_url,
-            "pid": os.getpid(),
+            "main": "",
         }
 
 
 def url(request: Request, path: str, **query: Any) -> str:
     """A link below the prefix that the console is mounted at; words that are None or empty are left out."""
+    return below(str(request.scope.get("root_path", "")), path, **query)
+
+
+def below(root: str, path: str, **query: Any) -> str:
+    """The same where only the prefix is known."""
     words = urlencode({name: value for name, value in query.items() if value not in (None, "")})
-    return quote(request.scope.get("root_path", "").rstrip("/"), safe="/:@+~") + path + (f"?{words}" if words else "")
+    return quote(root.rstrip("/"), safe="/:@+~") + path + (f"?{words}" if words else "")
 
 
 def route_path(scope: Scope) -> str:

@@ -20,7 +20,7 @@ from menzil.ops.op import Op
 
 T = TypeVar("T")
 
-#: Seconds for which an answer is good, by statement. The health check looks at much that changes slowly.
+#: Seconds for which an answer is good, by statement. The health check and names of channels change slowly.
 COMMON: dict[str, float] = {
     why.channel_state().text: 2.0,
     watch.metrics().text: 2.0,
@@ -29,20 +29,29 @@ COMMON: dict[str, float] = {
     endpoints.get_endpoint_health().text: 2.0,
     history.dlq_summary().text: 2.0,
     history.dlq_causes().text: 2.0,
-    looking.channels(1).text: 2.0,
+    looking.channels(1).text: 10.0,
 }
 #: How many times as long as it took an answer is good.
-TIMES = 10
+TIMES = 40
 MOST = 128
 
 
 @dataclass
 class _Asked:
-    """A question: its answer, now or soon, as of when it is, and until when it is good."""
+    """A question: its answer, now or soon, as of when it is, how long it took, and until when it is good."""
 
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     answer: Future[Any] = field(default_factory=Future)
     until: float | None = None
+    took: float = 0.0
+
+
+@dataclass(frozen=True)
+class FromOther:
+    """Of when an answer is that another page asked for, and how many seconds the database took for it."""
+
+    at: datetime
+    took: float
 
 
 class Common:
@@ -52,8 +61,8 @@ class Common:
         self._lock = threading.Lock()
         self._asked: OrderedDict[tuple[str, tuple[Any, ...]], _Asked] = OrderedDict()
 
-    def ask(self, op: Op[T], ask: Callable[[Op[T]], T], patience: float) -> tuple[T, datetime | None]:
-        """The answer, and as of when it is if another one asked for it. TimeoutError if that takes too long."""
+    def ask(self, op: Op[T], ask: Callable[[Op[T]], T], patience: float) -> tuple[T, FromOther | None]:
+        """The answer, and more about it if another one asked for it. TimeoutError if that takes too long."""
         good_for = COMMON.get(op.text)
         if good_for is None:
             return ask(op), None
@@ -72,7 +81,9 @@ class Common:
         assert known is not None
         error = known.answer.exception(patience)
         # What the other one met, a lock or the end of its time, is not ours.
-        return (ask(op), None) if error is not None else (_copied(known.answer.result()), known.at)
+        if error is not None:
+            return ask(op), None
+        return _copied(known.answer.result()), FromOther(known.at, known.took)
 
     def _lead(
         self, key: tuple[str, tuple[Any, ...]], own: _Asked, op: Op[T], ask: Callable[[Op[T]], T], good_for: float
@@ -87,7 +98,8 @@ class Common:
             own.answer.set_exception(error)
             raise
         ended = time.monotonic()
-        own.until = ended + max(good_for, TIMES * (ended - began))
+        own.took = ended - began
+        own.until = ended + max(good_for, TIMES * own.took)
         own.answer.set_result(found)
         return _copied(found)
 

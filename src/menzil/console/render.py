@@ -36,7 +36,8 @@ def environment() -> Environment:
         "said": texts.said, "weblink": texts.link, "slug": texts.slug, "count": words.count, "capped": words.capped,
         "span": words.span, "size": words.size, "moment": words.moment, "exact": words.exact, "iso": words.iso,
         "clock": words.clock, "day_clock": words.day_clock, "json": documents.dumps, "short": svg.short,
-        "aged": words.aged, "rate": words.rate, "share": words.share, "is_id": words.is_id, "shell": quote,
+        "aged": words.aged, "rate": words.rate, "share": words.share, "is_id": words.is_id, "is_past": words.is_past,
+        "sentence": words.sentence, "shell": quote,
         "said_items": _said_items, "said_facts": _said_facts, "without": _without,
     }  # fmt: skip
     made.globals |= {"many": words.many, "seek": _seek, "versions": versions()}

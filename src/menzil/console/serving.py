@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from difflib import get_close_matches
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,7 +20,9 @@ from menzil.console.door import Visit
 from menzil.console.guards import RefusedRequestError
 from menzil.console.page import Page, Shown
 from menzil.console.parts import Answer, Look
+from menzil.console.render import render
 from menzil.console.shared import OPEN, OPENED
+from menzil.console.sheets import Sheet
 from menzil.console.texts import unslug
 from menzil.watch.finding import Run
 
@@ -32,15 +35,16 @@ def page_handler(desk: Desk, page: Page) -> Handler:
     async def serve(request: Request) -> Response:
         visit, shown, sees = await _shown(desk, page, request)
         _demand(shown)
-        tag = _tag(shown, desk.acts(visit.access))
-        if is_live(request) and request.headers.get("if-none-match") == tag:
+        acts = desk.acts(visit.access)
+        tag = _tag(shown, acts)
+        live = is_live(request)
+        if live and request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={"ETag": tag, "X-Menzil-As-Of": _as_of(shown)})
-        values = page.prepare(shown) | {
-            "p": {name: one.value for name, one in shown.answers.items()},
-            "troubles": shown.troubles,
-            "path": shown.path,
-            "query": shown.query,
-            "sees": sees,
+        sheet = _sheet(desk, page, shown, acts, sees, str(request.scope.get("root_path", "")))
+        values = {
+            "main": sheet.main,
+            "title": sheet.title,
+            "search": sheet.search,
             "live": page.live,
             "as_of": shown.at,
             "ms": shown.ms,
@@ -48,7 +52,7 @@ def page_handler(desk: Desk, page: Page) -> Handler:
             "nav_path": page.nav or page.path,
             "json_path": _twin(request, page, shown),
         }
-        response = desk.html(request, page.template, values, visit)
+        response = desk.html(request, "fragment.html" if live else "page.html", values, visit)
         response.headers["ETag"] = tag
         return response
 
@@ -128,6 +132,25 @@ def _tag(shown: Shown, acts: frozenset[str]) -> str:
     found = {name: one.mark for name, one in shown.answers.items()}
     text = documents.dumps([found, sorted(acts), shown.access.role])
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:24]}"'
+
+
+def _sheet(desk: Desk, page: Page, shown: Shown, acts: frozenset[str], sees: Payloads, root: str) -> Sheet:
+    """The inner part of the page. Who looks is not in the key, and the template does not get to know it."""
+
+    def draw() -> Sheet:
+        values = page.prepare(shown) | {
+            "p": {name: one.value for name, one in shown.answers.items()},
+            "troubles": shown.troubles,
+            "path": shown.path,
+            "query": shown.query,
+            "sees": sees,
+        }
+        main = render(page.template, desk.impersonal(root, acts) | values)
+        return Sheet(Markup(main), values["title"], values.get("search", ""))  # autoescaped by the template
+
+    found = tuple((name, one.mark, one.at) for name, one in shown.answers.items())
+    words = tuple(sorted(shown.path.items())), tuple(sorted(shown.query.items()))
+    return desk.sheets.get((page.path, *words, found, sees, acts, root), draw)
 
 
 def _as_of(shown: Shown) -> str:

@@ -2,7 +2,8 @@
 
 An answer is good for two seconds, and for twenty times as long as the database worked for it. After that it is asked
 for again if the budget has room. If not, or while the new answer takes long, viewers get the one that is known: a page
-says of when it is. So ten open pages slow themselves down, and not the workers beside them.
+says of when it is. So ten open pages slow themselves down, and not the workers beside them. A cheap answer does not
+wait for the budget: an open page of one message tells soon that what held it is gone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ SHARE = 1 / 20
 SHARE_OF_TROUBLE = 1 / 4
 #: Seconds that an answer may be old when a page is opened, and when an open page looks again.
 OPENED, OPEN = 10.0, 120.0
+#: Seconds of the database that make an answer dear, and seconds that a cheaper one may be old.
+DEAR, CHEAP_AGE = 0.015, 3.0
 MOST = 512
 
 
@@ -35,12 +38,15 @@ class _Known:
     before: Future[Any] | None = None
     ended: float | None = None
     good_for: float = GOOD_FOR
+    most_age: float = OPEN
 
     def end(self, future: Future[Any]) -> None:
         answer = None if future.cancelled() or future.exception() else future.result()
         spent = float(getattr(answer, "spent", 0.0))
         trouble = getattr(answer, "trouble", None) is not None
         self.good_for = max(GOOD_FOR, spent / (SHARE_OF_TROUBLE if trouble else SHARE))
+        dear = spent + float(getattr(answer, "saved", 0.0)) >= DEAR
+        self.most_age = OPEN if dear or trouble else CHEAP_AGE
         self.before = None
         self.ended = time.monotonic()
 
@@ -70,7 +76,8 @@ class Shared:
                 if known.ended is None:
                     return Found(known.future, known.before)
                 age = time.monotonic() - known.ended
-                if age < known.good_for or (age < most_age and not self._budget.has_room()):
+                waits = age < min(most_age, known.most_age)
+                if age < known.good_for or (waits and not self._budget.has_room()):
                     return Found(known.future)
                 before = known.future if age < most_age and not _has_trouble(known.future) else None
             found = self._found[key] = _Known(start(), before)

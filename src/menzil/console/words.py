@@ -111,6 +111,18 @@ def relative(at: datetime, now: datetime | None = None) -> str:
     return f"in {whole:.0f} s" if seconds > 0 else f"{whole:.0f} s ago"
 
 
+def is_past(at: datetime) -> bool:
+    """Whether this time has come: then nothing is said to wait for it."""
+    return at <= datetime.now(UTC)
+
+
+def sentence(text: str) -> str:
+    """A hint as a sentence. Hints of the client begin small and have no stop; a command stays as it is typed."""
+    if text.split(" ", 1)[0] in ("menzil", "select") or not text:
+        return text
+    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?:;)`…" else ".")
+
+
 def moment(at: Any) -> Markup:
     """A time on a page: relative, with the exact one in UTC beside it for programs, mice and screen readers."""
     if not isinstance(at, datetime):

@@ -177,7 +177,8 @@ class RunPlan(OnPlan):
         found = self.found(run, given)
         if stale(found):
             raise UsageError(
-                f"The count of plan {found['id']} is older than 10 minutes.", hint="make the plan again, and look"
+                f"The count of plan {found['id']} is older than 10 minutes.",
+                hint="make the plan again, and look at the new count",
             )
         pace = f"{found['rate']:g} per second: {span(found['seconds_left'])}." if found["rate"] else ""
         back = "It can be stopped, and what was not yet leased taken back."

@@ -34,7 +34,7 @@ def _prepare(shown: Shown) -> dict[str, Any]:
         "told": f"{count(len(rows))} acts",
         "asked": {name: shown.query.get(name, "") for name in FILTERS},
         "text": _text,
-        "places": {"channel": "/channels/", "endpoint": "/endpoints/", "message": "/messages/"},
+        "places": {"channel": "/channels/", "endpoint": "/endpoints/", "message": "/messages/", "plan": "/plans/"},
     }
 
 

@@ -20,6 +20,25 @@ from menzil.watch import overview as watching
 WINDOWS = {"1h": timedelta(hours=1), "6h": timedelta(hours=6), "48h": timedelta(hours=48), "90d": timedelta(days=90)}
 
 
+#: Where an operator sees more of what a check found; those of the others stand on the page of health.
+PLACES: dict[str, tuple[str, dict[str, str]]] = {
+    "backlog": ("/channels", {"sort": "waiting"}),
+    "oldest message": ("/channels", {"sort": "oldest"}),
+    "ordering keys": ("/channels", {"sort": "dead"}),
+    "workers": ("/workers", {}),
+    "leases": ("/workers", {}),
+    "circuits": ("/endpoints", {}),
+    "dead letters": ("/dead", {}),
+    "schedules": ("/schedules", {}),
+    "bridges": ("/bridges", {}),
+}
+
+
+def place(check: str) -> tuple[str, dict[str, str]]:
+    """The page of a check."""
+    return PLACES.get(check.replace("_", " "), ("/health", {}))
+
+
 def window(words: Any) -> str:
     """The window that a URL asks for."""
     asked = words.get("window", "")
@@ -66,6 +85,7 @@ def _prepare(shown: Shown) -> dict[str, Any]:
         "heading": "Overview",
         "told": f"{count(waiting)} waiting, oldest {span(oldest)}" if found else "",
         "tiles": tiles(found) if found else [],
+        "place": place,
         "windows": list(WINDOWS),
         "chosen": chosen,
         "picture": charts.flow(drawn) if drawn and lively(drawn) else None,

@@ -39,9 +39,21 @@ def _prepare(shown: Shown) -> dict[str, Any]:
         "told": told,
         "rate_achieved": achieved(found) if found else None,
         "stale": bool(found) and stale(found),
+        "again": _again(found) if found else {},
         "waits_for": sorted({one["waits_for"] for one in found["targets"] if one["waits_for"]}) if found else [],
         "outcomes": [(name, outcome[name], kind) for name, kind in OUTCOMES.items() if outcome.get(name)],
     }
+
+
+def _again(found: dict[str, Any]) -> dict[str, str]:
+    """What the form of the same plan is filled with; nothing where ids were chosen by hand: they may be many."""
+    asked = dict(found["filter"])
+    if "ids" in asked:
+        return {}
+    place = "endpoint" if found["kind"] == "redrive" else "channel"
+    words = {place if name == "channel" else name: value for name, value in asked.items()}
+    words |= {"rate": found["rate"] and f"{found['rate']:g}", "note": found["note"]}
+    return {name: "1" if value is True else str(value) for name, value in words.items() if value}
 
 
 PAGE = Page(
