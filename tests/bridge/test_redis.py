@@ -53,14 +53,14 @@ async def test_a_trimmed_stream_is_said_and_read_on(db: str, conn: psycopg.Conne
             await client.xadd(stream, {"payload": str(n)})
         await client.xtrim(stream, maxlen=6, approximate=False)
         progress = await once(db, "b")
-        assert (progress.taken, progress.lost) == (6, 4)
+        assert (progress.taken, progress.lost) == (6, 0)  # it begins with what the stream still has
         for n in range(10, 13):
             await client.xadd(stream, {"payload": str(n)})
         await client.xtrim(stream, maxlen=1, approximate=False)
         progress = await once(db, "b")
         assert (progress.taken, progress.lost) == (1, 2)
     assert waiting(conn) == [4, 5, 6, 7, 8, 9, 12]
-    assert one(conn, "select count(*) from menzil.event_log where event_type = 'bridge.gap'") == 2
+    assert one(conn, "select count(*) from menzil.event_log where event_type = 'bridge.gap'") == 1
 
 
 @in_loop

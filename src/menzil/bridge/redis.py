@@ -98,9 +98,11 @@ class RedisSource(Source):
         stored = await positions(self._stream)
         if stored is None:
             about = await self._about()
-            latest = _position(about["last-generated-id"], _count(about, "entries-added"))
+            added, length = _count(about, "entries-added"), _count(about, "length")
+            removed = None if added is None or length is None else max(0, added - length)  # before the bridge began
             start = self.config["start"]
-            start = {"earliest": "0-0#0", "latest": latest}.get(start, start)
+            words = {"earliest": _position("0-0", removed), "latest": _position(about["last-generated-id"], added)}
+            start = words.get(start, start)
             stored = await positions(self._stream, start) or start
         await self.seek(self._stream, stored)
         self._check(await self._about())
