@@ -246,7 +246,8 @@ def _position(id: str, number: int | None) -> str:
 
 def _record(id: Any, fields: Any) -> Record:
     """Read an entry: one that menzil wrote, or any other, whose fields become a JSON object."""
-    named: dict[bytes, bytes] = dict(zip(fields[::2], fields[1::2], strict=True))
+    pairs: list[tuple[bytes, bytes]] = list(zip(fields[::2], fields[1::2], strict=True))
+    named = dict(reversed(pairs))  # of a repeated field, the first value
     position = id.decode()
 
     def text(name: bytes) -> str | None:
@@ -255,13 +256,14 @@ def _record(id: Any, fields: Any) -> Record:
 
     if b"payload" not in named:
         try:
-            body = json_dumps({name.decode(): value.decode() for name, value in named.items()})
+            body = json_dumps(_object(pairs))
         except UnicodeDecodeError:
-            raw = b"".join(b"%b\n%b\n" % pair for pair in named.items())
+            raw = b"".join(b"%b\n%b\n" % pair for pair in pairs)
             return Record(raw, position, fault="The entry has no field payload, and a field that is not text in UTF-8.")
         return Record(body.encode() if isinstance(body, str) else body, position, named.get(b"key"))
-    headers = [(name[2:].decode("utf-8", "replace"), value) for name, value in named.items() if name[:2] == b"h:"]
-    headers += [(name.decode("utf-8", "replace"), value) for name, value in named.items() if name[:3] == b"ce_"]
+    headers = [(name[2:].decode("utf-8", "replace"), value) for name, value in pairs if name[:2] == b"h:"]
+    headers += [(name.decode("utf-8", "replace"), value) for name, value in pairs if name[:3] == b"ce_"]
+    twice = [name for name, _ in pairs].count(b"payload") > 1
     return Record(
         named[b"payload"],
         position,
@@ -271,7 +273,16 @@ def _record(id: Any, fields: Any) -> Record:
         text(b"type"),
         text(b"content_type"),
         text(b"correlation_id"),
+        fault="The entry has the field payload more than once." if twice else None,
     )
+
+
+def _object(pairs: list[tuple[bytes, bytes]]) -> dict[str, str | list[str]]:
+    """Return the fields of an entry. One that is repeated has a list of its values."""
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name.decode(), []).append(value.decode())
+    return {name: values if len(values) > 1 else values[0] for name, values in found.items()}
 
 
 def _pair(id: str) -> tuple[int, int]:
