@@ -81,8 +81,10 @@ class KafkaSource(Source):
         The highest one is stored first: after a crash in between, those below it are not taken for partitions that the
         topic got later.
         """
-        new = [part for part in self._parts() if part not in self._at]
-        stored = [self._number(name) for name in self.spec.positions if name.rpartition("/")[0] == self._topic]
+        parts_now = self._parts()
+        new = [part for part in parts_now if part not in self._at]
+        named = [name.rpartition("/") for name in self.spec.positions]
+        stored = [part for part in parts_now if (self._topic, "/", str(part)) in named]
         highest = max((*stored, *self._at), default=None)
         reach = {part: self._reach(part) for part in new}  # all of them answer before any is stored
         parts = []
