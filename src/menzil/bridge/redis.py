@@ -258,12 +258,14 @@ def _record(id: Any, fields: Any) -> Record:
         try:
             body = json_dumps(_object(pairs))
         except UnicodeDecodeError:
-            raw = b"".join(b"%b\n%b\n" % pair for pair in pairs)
-            return Record(raw, position, fault="The entry has no field payload, and a field that is not text in UTF-8.")
+            return Record(
+                _raw(pairs), position, fault="The entry has no field payload, and a field that is not text in UTF-8."
+            )
         return Record(body.encode() if isinstance(body, str) else body, position, named.get(b"key"))
+    if [name for name, _ in pairs].count(b"payload") > 1:
+        return Record(_raw(pairs), position, fault="The entry has the field payload more than once.")
     headers = [(name[2:].decode("utf-8", "replace"), value) for name, value in pairs if name[:2] == b"h:"]
     headers += [(name.decode("utf-8", "replace"), value) for name, value in pairs if name[:3] == b"ce_"]
-    twice = [name for name, _ in pairs].count(b"payload") > 1
     return Record(
         named[b"payload"],
         position,
@@ -273,8 +275,12 @@ def _record(id: Any, fields: Any) -> Record:
         text(b"type"),
         text(b"content_type"),
         text(b"correlation_id"),
-        fault="The entry has the field payload more than once." if twice else None,
     )
+
+
+def _raw(pairs: list[tuple[bytes, bytes]]) -> bytes:
+    """Return all fields as lines, for people who look at a dead letter."""
+    return b"".join(b"%b\n%b\n" % pair for pair in pairs)
 
 
 def _object(pairs: list[tuple[bytes, bytes]]) -> dict[str, str | list[str]]:
