@@ -225,6 +225,25 @@ async def test_what_waits_here_when_the_connection_ends_is_left_to_the_server(
 
 
 @in_loop
+async def test_correlation_data_that_is_no_text_is_kept_as_digits(db: str, conn: psycopg.Connection) -> None:
+    done = asyncio.Event()
+
+    async def talk(client: Client) -> None:
+        await subscribed(client)
+        rest = b"\x00\x01s\x00\x07" + b"\x05\x09\x00\x02\xff\x01" + b"1"
+        client.writer.write(bytes([0x32, len(rest)]) + rest)
+        await client.packet()
+        done.set()
+        await client.silence()
+
+    async with peer(talk) as port:
+        create(conn, port, "s")
+        async with running(db, "b"):
+            await asyncio.wait_for(done.wait(), 50)
+    assert one(conn, "select metadata #>> '{bridge,correlation_id}' from menzil.queue") == "0xff01"
+
+
+@in_loop
 async def test_messages_that_are_large_wait_at_the_server(db: str, conn: psycopg.Connection) -> None:
     """A server counts messages and not bytes: 64 MB of them fit into what it may send ahead."""
     sent: list[int] = []
