@@ -197,9 +197,10 @@ class AmqpSource(Source):
             self._counting.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
             reader.waiting.add(self._counting)  # it fails with the connection
         counting, full = self._counting, asyncio.create_task(reader.full.wait())
+        waits: list[asyncio.Future[Any]] = [counting, full]
         try:
             async with asyncio.timeout(ANSWER):
-                await asyncio.wait([counting, full], return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
             reader.abort()
             raise SourceError(f"No answer from {reader.peer} within {ANSWER:g} s") from None
