@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import struct
 from typing import Any
@@ -16,7 +17,7 @@ from menzil.deliver.amqp import Amqp
 from menzil.deliver.amqp.frames import BODY, HEADER, framed
 from menzil.model.errors import QueueFullError
 from tests.bridge.stage import once, one, running, until, waiting
-from tests.brokers.amqp.peer import Line, amqp_endpoint, peer
+from tests.brokers.amqp.peer import HEARTBEAT, Line, amqp_endpoint, peer
 from tests.brokers.amqp.rabbit import Rabbit
 from tests.brokers.amqp.readers import channel_of, held, new_queue
 from tests.brokers.stage import completed, fresh, in_loop, speaking
@@ -135,6 +136,48 @@ async def test_what_has_no_room_is_not_handed_back_again_and_again(db: str, conn
             conn.execute("select menzil.channel_set('work', p_max_size => 100)")
             await until(lambda: waiting(conn) == [0, 1, 2, 3], "the rest, over the only connection that there is")
             await until(lambda: acked[-1:] == [4], "the last acknowledgement")
+
+
+@in_loop
+async def test_messages_that_are_large_wait_at_the_server(db: str, conn: psycopg.Connection) -> None:
+    """A server counts messages and not bytes: 64 MB of them fit into what it may send ahead."""
+    large = b'"' + b"x" * 1_000_000 + b'"'
+    sent: list[int] = []
+    acked: list[int] = []
+
+    async def talk(line: Line) -> None:
+        await line.serve(heartbeat=1)
+        acks, beats = asyncio.create_task(take(line)), asyncio.create_task(beat(line))
+        try:
+            for tag in range(1, 65):
+                line.deliver(tag, large, None)
+                await line.writer.drain()
+                sent.append(tag)
+            await acks
+        finally:
+            acks.cancel()
+            beats.cancel()
+
+    async def beat(line: Line) -> None:
+        while True:
+            line.writer.write(HEARTBEAT)  # behind the messages
+            await asyncio.sleep(0.3)
+
+    async def take(line: Line) -> None:
+        while True:
+            acked.append(await line.acknowledged())
+
+    async with peer(talk) as port:
+        conn.execute("select menzil.channel_set('work', p_max_size => 2)")
+        create(conn, "b", port, "q")
+        async with running(db, "b") as runner:
+            await until(lambda: runner.progress.error is not None and len(sent) > 16, "a full channel")
+            await asyncio.sleep(4)  # twice the heartbeat and more: no sign of life is read meanwhile
+            assert len(sent) < 40  # 16 MB here, and what the buffers of both sockets take
+            assert one(conn, "select count(*) from menzil.queue") == 2
+            conn.execute("select menzil.channel_set('work', p_max_size => 100)")
+            await until(lambda: acked[-1:] == [64], "all of them, over the only connection that there is")
+    assert one(conn, "select count(*), count(distinct payload) from menzil.queue") == (64, 1)
 
 
 def test_configs_are_checked(conn: psycopg.Connection) -> None:

@@ -94,6 +94,16 @@ def test_mistakes_are_one_sentence_and_a_hint(db: str, conn: psycopg.Connection,
 
 
 @pytest.mark.slow
+def test_a_source_that_is_away_hides_no_other(db: str, conn: psycopg.Connection, valkey: Valkey) -> None:
+    for name, port in (("away", 1), ("there", valkey.port)):
+        config = json.dumps({"host": "127.0.0.1", "port": port, "stream": fresh("s"), "start": "earliest"})
+        menzil(db, "create", name, "--protocol", "redis", "--config", config, "--channel", "work")
+    assert [(row["name"], row["lag"]) for row in menzil(db, "lag", "--json", code=1)] == [("there", 0)]
+    assert "Bridge away: Connection refused by 127.0.0.1:1" in menzil(db, "lag", code=1)
+    assert "Connection refused" in menzil(db, "lag", "away", code=2)
+
+
+@pytest.mark.slow
 def test_a_process_that_is_told_to_stop_ends_in_good_order(db: str, conn: psycopg.Connection, valkey: Valkey) -> None:
     stream = fresh("cli")
     config = json.dumps({"host": "127.0.0.1", "port": valkey.port, "stream": stream, "start": "earliest"})

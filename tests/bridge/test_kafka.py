@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from menzil.bridge.source import SourceError
 from tests.bridge.mock_kafka import MockKafka
@@ -77,9 +78,74 @@ async def test_an_offset_that_the_broker_does_not_have_is_refused(
     topic = kafka.topic(fresh("in"))
     create(conn, "b", "kafka", servers=kafka.servers, topic=topic)
     kafka.write(topic, b"1")
+    assert (await once(db, "b")).taken == 1
     conn.execute("select menzil.bridge_seek('b', %s, '500')", (f"{topic}/0",))
     with pytest.raises(SourceError, match="made anew"):
         await once(db, "b")
+
+
+@in_loop
+async def test_a_topic_that_was_made_anew_and_is_longer_by_now_is_not_read_on(
+    db: str, conn: psycopg.Connection, kafka: MockKafka
+) -> None:
+    topic = kafka.topic(fresh("in"))
+    create(conn, "b", "kafka", servers=kafka.servers, topic=topic, batch=1)
+    kafka.write(topic, b"0", b"1", partition=0)
+    assert (await once(db, "b")).taken == 2
+    kafka.write(topic, b"2", None, partition=0)
+    assert (await once(db, "b")).taken == 1  # the same topic is read on
+    with MockKafka() as other:  # the topic of this name in another cluster: with other records, and more of them
+        other.topic(topic)
+        other.write(topic, *(b"%d" % n for n in range(10, 17)), partition=0)
+        config = {"servers": other.servers, "topic": topic, "start": "earliest"}
+        conn.execute("select menzil.bridge_alter('b', %s)", (Jsonb(config),))
+        with pytest.raises(SourceError, match=r"another record at 3 .* made anew"):
+            await once(db, "b")
+        conn.execute("select menzil.bridge_seek('b', %s, '0')", (f"{topic}/0",))
+        assert (await once(db, "b")).taken == 7
+        # Where it stands can be given back as it is shown.
+        shown = one(conn, "select position from menzil.bridge_positions where partition = %s", f"{topic}/0")
+        conn.execute("select menzil.bridge_seek('b', %s, %s)", (f"{topic}/0", shown))
+        other.write(topic, b"17", partition=0)
+        assert (await once(db, "b")).taken == 1
+    assert waiting(conn) == [0, 1, 2, *range(10, 18)]
+
+
+@in_loop
+async def test_a_position_whose_record_is_ahead_of_it_passes_over_nothing(
+    db: str, conn: psycopg.Connection, kafka: MockKafka
+) -> None:
+    topic = kafka.topic(fresh("in"))
+    create(conn, "b", "kafka", servers=kafka.servers, topic=topic)
+    assert (await once(db, "b")).taken == 0
+    kafka.write(topic, *(b"%d" % n for n in range(5)), partition=0)
+    conn.execute("select menzil.bridge_seek('b', %s, '1#3.0123456789abcdef')", (f"{topic}/0",))
+    assert (await once(db, "b")).taken == 4
+    assert waiting(conn) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("partition", ["orders", "order/0", "orders/x", "orders/01", "orders/", "/0"])
+def test_what_is_no_partition_of_the_topic_is_refused(conn: psycopg.Connection, partition: str) -> None:
+    create(conn, "b", "kafka", servers=["127.0.0.1:1"], topic="orders")
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="is not a partition of the topic 'orders'"):
+        conn.execute("select menzil.bridge_seek('b', %s, '0')", (partition,))
+    assert one(conn, "select count(*) from menzil.bridge_positions") == 0
+
+
+@in_loop
+async def test_a_seek_changes_no_other_partition(db: str, conn: psycopg.Connection, kafka: MockKafka) -> None:
+    topic = kafka.topic(fresh("in"))
+    create(conn, "b", "kafka", servers=kafka.servers, topic=topic, start="latest")
+    for part in range(4):
+        kafka.write(topic, b"%d" % part, partition=part)
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="has not run yet"):
+        conn.execute("select menzil.bridge_seek('b', %s, '0')", (f"{topic}/0",))
+    assert (await once(db, "b")).taken == 0
+    with pytest.raises(psycopg.errors.UndefinedObject, match="has no partition"):
+        conn.execute("select menzil.bridge_seek('b', %s, '0')", (f"{topic}/77",))
+    conn.execute("select menzil.bridge_seek('b', %s, '0')", (f"{topic}/0",))
+    assert (await once(db, "b")).taken == 1
+    assert waiting(conn) == [0]
 
 
 @in_loop

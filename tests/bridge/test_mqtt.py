@@ -120,6 +120,14 @@ def packet(number: int, body: bytes, *, id: str | None = None, again: bool = Fal
     return bytes([0x32 | (8 if again else 0) | retain, len(rest)]) + rest
 
 
+def length(size: int) -> bytes:
+    """A length as MQTT writes it."""
+    found = b""
+    while size >= 128:
+        found, size = found + bytes([size & 127 | 128]), size >> 7
+    return found + bytes([size])
+
+
 async def subscribed(client: Client, code: int = 1) -> None:
     login = await client.greet()
     assert login.clean is False
@@ -214,6 +222,65 @@ async def test_what_waits_here_when_the_connection_ends_is_left_to_the_server(
             assert [record.body for record in rest.records] == [b"3"]
             with pytest.raises(SourceError):
                 await source.read(5, 50)
+
+
+@in_loop
+async def test_correlation_data_that_is_no_text_is_kept_as_digits(db: str, conn: psycopg.Connection) -> None:
+    done = asyncio.Event()
+
+    async def talk(client: Client) -> None:
+        await subscribed(client)
+        rest = b"\x00\x01s\x00\x07" + b"\x05\x09\x00\x02\xff\x01" + b"1"
+        client.writer.write(bytes([0x32, len(rest)]) + rest)
+        await client.packet()
+        done.set()
+        await client.silence()
+
+    async with peer(talk) as port:
+        create(conn, port, "s")
+        async with running(db, "b"):
+            await asyncio.wait_for(done.wait(), 50)
+    assert one(conn, "select metadata #>> '{bridge,correlation_id}' from menzil.queue") == "0xff01"
+
+
+@in_loop
+async def test_messages_that_are_large_wait_at_the_server(db: str, conn: psycopg.Connection) -> None:
+    """A server counts messages and not bytes: 64 MB of them fit into what it may send ahead."""
+    sent: list[int] = []
+    acked: list[int] = []
+
+    async def talk(client: Client) -> None:
+        await subscribed(client)
+        answers = asyncio.create_task(answer(client))
+        try:
+            for number in range(1, 65):
+                rest = b"\x00\x01s" + struct.pack(">H", number) + b'\x00"' + b"x" * 1_000_000 + b'"'
+                client.writer.write(b"\x32" + length(len(rest)) + rest)
+                await client.writer.drain()
+                sent.append(number)
+            await answers
+        finally:
+            answers.cancel()
+
+    async def answer(client: Client) -> None:
+        while True:
+            head, body = await client.packet()
+            if head == 0xC0:
+                client.writer.write(b"\xd0\x00")  # behind the messages
+            elif head == 0x40:
+                acked.append(int.from_bytes(body[:2], "big"))
+
+    async with peer(talk) as port:
+        conn.execute("select menzil.channel_set('work', p_max_size => 2)")
+        create(conn, port, "s", keepalive_seconds=5)
+        async with running(db, "b") as runner:
+            await until(lambda: runner.progress.error is not None and len(sent) > 16, "a full channel")
+            await asyncio.sleep(8)  # more than two pings, whose answers wait behind the messages
+            assert len(sent) < 40  # 16 MB here, and what the buffers of both sockets take
+            assert one(conn, "select count(*) from menzil.queue") == 2
+            conn.execute("select menzil.channel_set('work', p_max_size => 100)")
+            await until(lambda: acked == list(range(1, 65)), "all of them, over the only connection that there is")
+    assert one(conn, "select count(*) from menzil.queue") == 64
 
 
 @in_loop

@@ -41,6 +41,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"heartbeat_seconds": 0}, "heartbeat_seconds must be"),
     ({"routing-key": "x"}, "'routing-key' is not a key of the config of an amqp endpoint"),
     ({"queue": "x"}, "'queue' is not a key"),
+    ({"headers": {"menzil-key": "x"}}, "headers.menzil-key may not be set"),
     ({"auth": {"username": "u", "password": "p"}}, "auth.type is needed"),
     ({"auth": {"type": "plain", "username": "u"}}, "auth.password is needed with auth.type plain"),
     ({"auth": {"type": "external"}}, "tls.cert is needed"),

@@ -57,6 +57,8 @@ def test_secrets_are_kept_apart(queue: Queue, bridge: str) -> None:
         ("nats", {"servers": ["a"], "stream": "A", "start": "latest", "auth": {"token": "t"}}, "auth.type is needed"),
         ("nats", {**NATS, "auth": {"type": "token"}}, "auth.token is needed with auth.type token"),
         ("nats", {**NATS, "auth": {"type": "password", "username": "u"}}, "auth.password is needed"),
+        ("nats", {**NATS, "auth": {"type": "token", "token": "t", "password": "p"}}, "auth.password does not belong"),
+        ("amqp", {"host": "a", "queue": "q", "auth": {"type": "external", "username": "u"}}, "auth.username does not"),
         ("nats", {**NATS, "auth": {"type": "nkey"}}, "auth.nkey_seed is needed"),
         ("nats", {**NATS, "auth": {"type": "credentials"}}, "auth.credentials is needed"),
         ("kafka", {"servers": ["a:9092"], "topic": "a b", "start": "latest"}, "letters, digits"),

@@ -15,6 +15,7 @@ from typing import Any
 from pamqp import base, commands, header
 
 from menzil.bridge.asking import Asking, dialled
+from menzil.bridge.holding import Holding
 from menzil.bridge.source import Batch, Positions, Record, Source, SourceError
 from menzil.deliver.amqp.answers import said
 from menzil.deliver.amqp.frames import Frame, Piece, Unread, method
@@ -36,7 +37,7 @@ _LONGEST = 536_870_912
 _EVENTS = ("cloudEvents:", "cloudEvents_")
 
 
-class AmqpReader(Asking, AmqpLine):
+class AmqpReader(Asking, Holding, AmqpLine):
     """A connection that consumes from one queue."""
 
     confirms = False
@@ -51,12 +52,21 @@ class AmqpReader(Asking, AmqpLine):
         self._parts: list[bytes] = []
         self._left = 0  # bytes of the body that are still to come
 
-    async def ask(self, question: base.Frame) -> base.Frame:
-        """Return the answer to a method. Raises SourceError."""
+    def question(self, question: base.Frame) -> asyncio.Future[base.Frame]:
+        """Send a method, and return what its answer will be."""
         answer: asyncio.Future[base.Frame] = asyncio.get_running_loop().create_future()
         self._asked.append(answer)
         self.write(method(question))
-        return await self.answered(answer, ANSWER)
+        return answer
+
+    async def ask(self, question: base.Frame) -> base.Frame:
+        """Return the answer to a method. Raises SourceError."""
+        return await self.answered(self.question(question), ANSWER)
+
+    def _beat(self, seconds: float) -> None:
+        if self.full.is_set():
+            self._heard_at = asyncio.get_running_loop().time()  # signs of life wait in the socket
+        super()._beat(seconds)
 
     def on_connection(self, frame: base.Frame) -> None:
         """Take a method of the connection. A server that blocks publishers has nothing against consumers."""
@@ -92,7 +102,8 @@ class AmqpReader(Asking, AmqpLine):
             raise CodecError("a message is not complete, or too long")
         if self._head is not None and not self._left:
             self.records.append(_record(deliver, self._head, b"".join(self._parts)))
-            self._deliver = None
+            self._deliver, self._parts = None, []
+            self.hold(self.records[-1])
             self.came.set()
 
     def fail(self, error: Exception) -> None:
@@ -130,6 +141,8 @@ class AmqpSource(Source):
         self._queue: str = self.config["queue"]
         self._reader: AmqpReader | None = None
         self._out: list[Record] = []  # records of the last batch, until they are acknowledged
+        self._counting: asyncio.Future[base.Frame] | None = None  # a question for the length of the queue, under way
+        self._counted = 0  # its last answer
 
     async def open(self, positions: Positions) -> None:  # noqa: ARG002 # there are none
         """Connect and consume. An exclusive consumer keeps the order: a second process waits until it is gone."""
@@ -166,6 +179,7 @@ class AmqpSource(Source):
         self._out = []
         if batch.records:
             self._connected.write(method(commands.Basic.Ack(batch.records[-1].token, True)))
+            self._connected.release(batch.records)
 
     async def seek(self, partition: str, position: str | None) -> None:  # noqa: ARG002 # there is one
         """Read the last batch again: it was not taken."""
@@ -173,11 +187,31 @@ class AmqpSource(Source):
         self._out = []
 
     async def lags(self) -> dict[str, int]:
-        """Count what waits in the queue and here."""
+        """Count what waits in the queue and here. While nothing is read, the last answer must do."""
         reader = self._connected
-        answer = await reader.ask(commands.Queue.Declare(0, self._queue, True, False, False, False, False, {}))
-        waiting = answer.message_count if isinstance(answer, commands.Queue.DeclareOk) else 0
-        return {self._queue: (waiting or 0) + len(reader.records)}
+        if not reader.is_open:
+            raise SourceError(str(reader.lost or f"The connection to {reader.peer} is closed"))
+        if self._counting is None:
+            declare = commands.Queue.Declare(0, self._queue, True, False, False, False, False, {})
+            self._counting = reader.question(declare)
+            self._counting.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
+            reader.waiting.add(self._counting)  # it fails with the connection
+        counting, full = self._counting, asyncio.create_task(reader.full.wait())
+        waits: list[asyncio.Future[Any]] = [counting, full]
+        try:
+            async with asyncio.timeout(ANSWER):
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        except TimeoutError:
+            reader.abort()
+            raise SourceError(f"No answer from {reader.peer} within {ANSWER:g} s") from None
+        finally:
+            full.cancel()
+        if counting.done():
+            self._counting = None
+            reader.waiting.discard(counting)
+            answer = counting.result()
+            self._counted = (isinstance(answer, commands.Queue.DeclareOk) and answer.message_count) or 0
+        return {self._queue: self._counted + len(reader.records)}
 
     async def close(self) -> None:
         """Hang up. The server delivers again what was not acknowledged."""

@@ -1,8 +1,9 @@
 """The source `kafka`: the partitions of a topic, each read from the offset that is stored.
 
-A position is the offset of the next record. A process assigns all partitions to itself and is no member of a consumer
-group: the positions in the queue keep two processes apart, and one that takes over need not wait for the session of
-one that died. Offsets are committed to the broker after the queue has them, only for tools that show the lag of groups.
+A position is the offset of the next record, with a proof that the topic is still the same: see kafka_place.py. A
+process assigns all partitions to itself and is no member of a consumer group: the positions in the queue keep two
+processes apart, and one that takes over need not wait for the session of one that died. Offsets are committed to the
+broker after the queue has them, only for tools that show the lag of groups.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from menzil.bridge.kafka_config import options
+from menzil.bridge.kafka_place import Place, digest
 from menzil.bridge.source import Batch, Positions, Record, Source, SourceError
 from menzil.deliver.guard import RefusedUrlError, ResolveError, read_server
 
@@ -42,7 +44,8 @@ class KafkaSource(Source):
         self._loop = asyncio.get_running_loop()
         self._consumer: Consumer | None = None
         self._positions: Positions | None = None
-        self._next: dict[int, int] = {}  # the offset where reading goes on, by partition
+        self._at: dict[int, Place] = {}  # where reading goes on, by partition
+        self._unproved: set[int] = set()  # partitions whose last record is yet to be compared
         self._lost: dict[int, int] = {}  # removed by the broker, and not said yet
         self._ready: deque[Batch] = deque()
         self._grave: str | None = None
@@ -78,9 +81,11 @@ class KafkaSource(Source):
         The highest one is stored first: after a crash in between, those below it are not taken for partitions that the
         topic got later.
         """
-        new = [part for part in self._parts() if part not in self._next]
-        stored = [self._number(name) for name in self.spec.positions if name.rpartition("/")[0] == self._topic]
-        highest = max((*stored, *self._next), default=None)
+        parts_now = self._parts()
+        new = [part for part in parts_now if part not in self._at]
+        named = [name.rpartition("/") for name in self.spec.positions]
+        stored = [part for part in parts_now if (self._topic, "/", str(part)) in named]
+        highest = max((*stored, *self._at), default=None)
         reach = {part: self._reach(part) for part in new}  # all of them answer before any is stored
         parts = []
         for part in sorted(new, reverse=True):
@@ -102,15 +107,29 @@ class KafkaSource(Source):
         stored = self._stored(part, None)
         if stored is None:
             stored = self._stored(part, str(low if later or self.config["start"] == "earliest" else high))
-        position = int(stored or 0)
-        if position > high:
+        place = Place.read(stored or "0")
+        if place.offset > high:
             raise SourceError(
-                f"Partition {part} of {self._topic!r} ends at {high}, before the stored position {position}: "
+                f"Partition {part} of {self._topic!r} ends at {high}, before the stored position {place.offset}: "
                 "it was made anew. Seek to where the bridge is to go on."
             )
-        self._next[part] = position
-        self._lost[part] = max(0, low - position)
-        return max(low, position)
+        self._at[part] = place
+        self._lost[part] = max(0, low - place.offset)
+        if place.seen is None or not low <= place.seen[0] < place.offset:
+            self._unproved.discard(part)
+            return max(low, place.offset)
+        self._unproved.add(part)
+        return place.seen[0]
+
+    def _prove(self, part: int, message: Any) -> None:
+        """Compare the record that was taken last, unless the broker has removed it. Raises SourceError."""
+        seen = self._at[part].seen
+        self._unproved.discard(part)
+        if seen is not None and message.offset() == seen[0] and digest(message) != seen[1]:
+            raise SourceError(
+                f"Partition {part} of {self._topic!r} has another record at {seen[0]} than the one that was taken: "
+                "it was made anew. Seek to where the bridge is to go on."
+            )
 
     def _stored(self, part: int, start: str | None) -> str | None:
         assert self._positions is not None
@@ -142,6 +161,7 @@ class KafkaSource(Source):
     def _poll(self, limit: int, seconds: float) -> None:
         consumer = self._client
         found: dict[int, Batch] = {}
+        last: dict[int, Any] = {}  # the last record of each
         first = consumer.poll(seconds)
         if first is None:
             return
@@ -150,30 +170,37 @@ class KafkaSource(Source):
             error = message.error()
             if error is not None and error.code() == KafkaError._PARTITION_EOF:
                 # Records of the end that no reader sees, such as marks of transactions, are passed over too.
-                if part in self._next and offset > self._end(found, part):
+                if part in self._at and offset > self._end(found, part):
                     self._into(found, part).end = str(offset)
             elif error is not None:
                 self._failed(error, part)
-            elif part in self._next and offset >= self._end(found, part):
+            elif part in self._at:
+                if part in self._unproved:
+                    self._prove(part, message)
+                if offset < self._end(found, part):
+                    continue
                 self._grave = None
                 batch = self._into(found, part)
                 batch.records.append(_record(message))
-                batch.end = str(offset + 1)
+                batch.end, last[part] = str(offset + 1), message
         for part, batch in found.items():
-            self._next[part] = int(batch.end or 0)
+            place = self._at[part].after(last[part]) if part in last else self._at[part]
+            self._at[part] = Place(int(batch.end or 0), place.seen)
+            batch.end = str(self._at[part])
             self._ready.append(batch)
 
     def _into(self, found: dict[int, Batch], part: int) -> Batch:
         if part not in found:
-            begin = str(self._next[part])
-            found[part] = Batch(self._name(part), begin, begin, [], self._lost.pop(part, 0))
+            found[part] = Batch(
+                self._name(part), str(self._at[part]), str(self._at[part].offset), [], self._lost.pop(part, 0)
+            )
         return found[part]
 
     def _end(self, found: dict[int, Batch], part: int) -> int:
-        return int(found[part].end or 0) if part in found else self._next[part]
+        return int(found[part].end or 0) if part in found else self._at[part].offset
 
     def _failed(self, error: KafkaError, part: int) -> None:
-        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE) and part in self._next:
+        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE) and part in self._at:
             # The broker has removed the record that comes next, or the topic is another one.
             self._client.seek(TopicPartition(self._topic, part, self._begin(part, self._reach(part))))
         elif error.code() in _GRAVE or error.fatal() or error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -182,37 +209,45 @@ class KafkaSource(Source):
     async def seek(self, partition: str, position: str | None) -> None:
         """Read a partition on from here."""
         part = self._number(partition)
-        if part in self._next:
+        if part in self._at:
             await self._in_thread(lambda: self._seek(part, position))
 
     def _seek(self, part: int, position: str | None) -> None:
         self._forget(part)
-        offset = self._begin(part, self._reach(part)) if position is None else int(position)
-        self._next[part] = offset
+        if position is None:
+            offset = self._begin(part, self._reach(part))
+        else:
+            self._at[part] = Place.read(position)
+            offset = self._at[part].offset
         self._client.seek(TopicPartition(self._topic, part, offset))
 
     def _forget(self, part: int) -> None:
         name = self._name(part)
         self._ready = deque(batch for batch in self._ready if batch.partition != name)
         self._lost.pop(part, None)
+        self._unproved.discard(part)
 
     async def acknowledge(self, batch: Batch) -> None:
         """Show the broker how far we are. Nothing depends on it."""
-        offset = TopicPartition(self._topic, self._number(batch.partition), int(batch.end or OFFSET_INVALID))
+        offset = TopicPartition(self._topic, self._number(batch.partition), Place.read(batch.end or "0").offset)
         with suppress(SourceError):
             await self._in_thread(lambda: self._client.commit(offsets=[offset], asynchronous=True))
 
     async def lags(self) -> dict[str, int]:
         """Ask for the end of each partition, and look for new ones."""
         await self._in_thread(self._assign)
-        ours = dict(self._next)
+        ours = dict(self._at)
         reach = await self._in_thread(lambda: {part: self._reach(part)[1] for part in ours})
-        return {self._name(part): max(0, reach[part] - offset) for part, offset in ours.items()}
+        return {self._name(part): max(0, reach[part] - place.offset) for part, place in ours.items()}
 
     async def ends(self) -> dict[str, str]:
         """The end of every partition."""
         reach = await self._in_thread(lambda: {part: self._reach(part)[1] for part in self._parts()})
         return {self._name(part): str(high) for part, high in reach.items()}
+
+    def is_behind(self, position: str | None, end: str) -> bool:
+        """Compare two offsets."""
+        return position is None or Place.read(position).offset < int(end)
 
     async def close(self) -> None:
         """Hang up."""

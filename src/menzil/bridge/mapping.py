@@ -103,8 +103,9 @@ def _headers(given: Any) -> tuple[dict[str, str], list[str]]:
         except UnicodeDecodeError:
             value = None
         fits = value is not None and not _BAD.search(value) and len(value.encode("utf-8", "replace")) <= _LONGEST
-        if value is not None and fits and _NAME.fullmatch(name) and name not in FORBIDDEN and _is_unicode(value):
-            named.setdefault(name, value)
+        is_known = _NAME.fullmatch(name) and name not in FORBIDDEN and name not in named  # of a repeated one, the first
+        if value is not None and fits and is_known and _is_unicode(value):
+            named[name] = value
         else:
             left_out.append(_storable(raw_name)[:255])
     return named, left_out

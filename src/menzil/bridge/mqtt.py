@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from menzil.bridge.asking import Asking, dialled
+from menzil.bridge.holding import Holding
 from menzil.bridge.log import say
 from menzil.bridge.source import Batch, Positions, Record, Source, SourceError
 from menzil.deliver.broker.batch import Batch as Outgoing
@@ -31,8 +32,6 @@ from menzil.deliver.mqtt.slots import Slots
 from menzil.model.message import Message
 
 WEEK = 604_800
-#: Messages that wait in this process before it reads no more.
-MOST = 5_000
 #: Seconds for an answer that the server gives at once.
 ANSWER = 10.0
 _PUBLISH, _SUBACK = 3, 9
@@ -47,7 +46,7 @@ class Name(Slots):
         return self.beginning
 
 
-class MqttReader(Asking, Link):
+class MqttReader(Asking, Holding, Link):
     """A connection that subscribes."""
 
     def __init__(self, plan: Plan, host: str, peer: str, sock: socket.socket, *, client_id: str) -> None:
@@ -111,9 +110,12 @@ class MqttReader(Asking, Link):
             return
         record.token = packet_id if qos else None
         self.came.append(record)
+        self.hold(record)
         self.arrival.set()
-        if len(self.came) >= MOST and self.transport is not None:
-            self.transport.pause_reading()
+
+    def _ping(self) -> None:
+        self._has_heard |= self.full.is_set()  # its answers wait in the socket
+        super()._ping()
 
     def _record(self, body: bytes, qos: int) -> tuple[Record, int]:
         (long,) = struct.unpack_from(">H", body, 0)
@@ -203,8 +205,6 @@ class MqttSource(Source):
         if not connection.came:
             raise SourceError(str(connection.lost or f"The connection to {connection.peer} is closed"))
         records = [connection.came.popleft() for _ in range(min(limit, len(connection.came)))]
-        if connection.transport is not None and len(connection.came) < MOST and connection.is_open:
-            connection.transport.resume_reading()
         self._handed_out += records
         return Batch(self._filter, None, None, records)
 
@@ -218,6 +218,7 @@ class MqttSource(Source):
         self._handed_out = []
         ids = [record.token for record in batch.records if record.token is not None]
         self._open.write(b"".join(packet.packet(0x40, id.to_bytes(2, "big")) for id in ids))
+        self._open.release(batch.records)
 
     async def close(self) -> None:
         """Hang up; the server keeps the session."""

@@ -4,6 +4,9 @@ A position is the sequence of the last message that was taken, and behind # when
 deleted and made again has the same sequences for other messages. The consumer is made anew with each connection and
 needs no acknowledgements. It numbers what it delivers, so a message that got lost on the way is noticed; a jump in the
 sequences of the stream is what the stream has removed.
+
+Messages of other subjects are jumps, too. With a filter a position therefore has, behind ~, the sequence up to which
+the stream held nothing more for us. Reading never begins there: the number only tells what may have been removed.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ _LONGEST = 128 * 1024 * 1024  # bytes of one message; servers take 64 MiB at mos
 _ANSWER = 10.0
 #: Bytes of one pull. A message alone may be longer.
 _PULL_BYTES = 16 * 1024 * 1024
+#: Seconds between two looks at how far the stream has nothing more for us.
+_LOOKS = 5.0
 
 
 class NatsReader(Asking, NatsSession):
@@ -120,6 +125,8 @@ class NatsSource(Source):
         self._last = 0  # the sequence in the stream that was read last
         self._delivered = 0  # the number that the consumer gave it
         self._lost = 0  # removed by the stream, and not said yet
+        self._passed = 0  # the sequence up to which a filtered stream had nothing more for us
+        self._looked_at = 0.0
 
     async def open(self, positions: Positions) -> None:
         """Connect, and make a consumer behind the stored position."""
@@ -132,14 +139,15 @@ class NatsSource(Source):
         stored = await positions(self._stream)
         if stored is None:
             start = self.config["start"]
-            start = self._position({"earliest": 0, "latest": state["last_seq"]}.get(start) or _sequence(start))
+            words = {"earliest": max(0, state["first_seq"] - 1), "latest": state["last_seq"]}
+            start = self._position(words[start] if start in words else _sequence(start))
             stored = await positions(self._stream, start) or start
         await self.seek(self._stream, stored)
 
     async def seek(self, partition: str, position: str | None) -> None:  # noqa: ARG002 # there is one
         """Make a consumer that begins behind this position."""
         reader, self._at, self._delivered, self._lost = self._connected, position or "0", 0, 0
-        self._last = _sequence(self._at)
+        self._last, self._passed = _sequence(self._at), _passed(self._at)
         then = self._at.partition("#")[2]  # a position that people gave has none
         state = await self._state()
         if then and then != self._made:
@@ -164,6 +172,7 @@ class NatsSource(Source):
         question = {"stream_name": self._stream, "config": wish}
         made = await reader.ask(f"$JS.API.CONSUMER.CREATE.{self._stream}", question)
         self._consumer = made["name"]
+        self._looked_at = 0.0
         reader.forget_pull()
 
     async def _forget(self) -> None:
@@ -173,9 +182,7 @@ class NatsSource(Source):
 
     def _notice(self, first: int) -> None:
         """Between the position and the first message of the stream there may have been messages that we wanted."""
-        gone = first - self._last - 1
-        if gone > 0 and self._last + gone < first:
-            self._lost = max(self._lost, gone)
+        self._lost = max(self._lost, first - max(self._last, self._passed) - 1)
 
     async def read(self, limit: int, seconds: float) -> Batch | None:
         """Return what has arrived, and let the next messages come meanwhile."""
@@ -186,7 +193,7 @@ class NatsSource(Source):
                 raise SourceError(f"The connection to {reader.peer} is closed")
             left = ends - loop.time()
             if left <= 0 and not reader.pulled:
-                return None
+                return await self._look() if self._filter else None
             if not reader.pulled:
                 reader.pull(self._stream, self._consumer, limit, max(0.1, left))
             if loop.time() > reader.pull_ends + _ANSWER:
@@ -214,6 +221,21 @@ class NatsSource(Source):
         self._at = self._position(self._last)
         return Batch(self._stream, begin, self._at, records, lost)
 
+    async def _look(self) -> Batch | None:
+        """Note how far the stream has nothing more for us, as a batch without records."""
+        reader, now = self._connected, asyncio.get_running_loop().time()
+        if self._looked_at and now < self._looked_at + _LOOKS:
+            return None
+        self._looked_at = now
+        last = (await self._state())["last_seq"]  # asked first: what is pending is then counted up to here at least
+        about = await reader.ask(f"$JS.API.CONSUMER.INFO.{self._stream}.{self._consumer}")
+        is_under_way = (about.get("delivered") or {}).get("consumer_seq") != self._delivered
+        if is_under_way or about.get("num_pending") or last <= max(self._last, self._passed):
+            return None
+        begin, lost, self._lost, self._passed = self._at, self._lost, 0, last
+        self._at = self._position(self._last)
+        return Batch(self._stream, begin, self._at, [], lost)
+
     async def lags(self) -> dict[str, int]:
         """Ask the consumer what it has not delivered yet."""
         reader = self._connected
@@ -221,20 +243,12 @@ class NatsSource(Source):
         return {self._stream: int(about.get("num_pending") or 0) + len(reader.arrived)}
 
     async def ends(self) -> dict[str, str]:
-        """The last sequence, or that of the last message of the subject."""
-        if not self._filter:
-            return {self._stream: str((await self._state())["last_seq"])}
-        try:
-            last = await self._connected.ask(f"$JS.API.STREAM.MSG.GET.{self._stream}", {"last_by_subj": self._filter})
-        except SourceError as error:
-            if "10037" not in str(error):  # no message found
-                raise
-            return {self._stream: "0"}
-        return {self._stream: str(last["message"]["seq"])}
+        """The last sequence. With a filter, reading goes on until nothing more is there up to it."""
+        return {self._stream: str((await self._state())["last_seq"])}
 
     def is_behind(self, position: str | None, end: str) -> bool:
         """Compare two sequences."""
-        return position is None or _sequence(position) < _sequence(end)
+        return position is None or max(_sequence(position), _passed(position)) < _sequence(end)
 
     async def close(self) -> None:
         """Hang up; the server forgets the consumer after a minute."""
@@ -254,12 +268,19 @@ class NatsSource(Source):
         return state
 
     def _position(self, sequence: int) -> str:
-        return f"{sequence}#{self._made}" if self._made else str(sequence)
+        passed = f"~{self._passed}" if self._passed > sequence else ""
+        return f"{sequence}{passed}#{self._made}" if self._made else f"{sequence}{passed}"
 
 
 def _sequence(position: str) -> int:
     """Return the sequence of a position; that of a start that is a word is the first."""
-    number = position.partition("#")[0]
+    number = position.partition("#")[0].partition("~")[0]
+    return int(number) if number.isdecimal() else 0
+
+
+def _passed(position: str) -> int:
+    """Return the sequence up to which the stream had nothing more, where a position has it."""
+    number = position.partition("#")[0].partition("~")[2]
     return int(number) if number.isdecimal() else 0
 
 

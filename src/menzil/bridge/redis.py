@@ -98,9 +98,11 @@ class RedisSource(Source):
         stored = await positions(self._stream)
         if stored is None:
             about = await self._about()
-            latest = _position(about["last-generated-id"], _count(about, "entries-added"))
+            added, length = _count(about, "entries-added"), _count(about, "length")
+            removed = None if added is None or length is None else max(0, added - length)  # before the bridge began
             start = self.config["start"]
-            start = {"earliest": "0-0#0", "latest": latest}.get(start, start)
+            words = {"earliest": _position("0-0", removed), "latest": _position(about["last-generated-id"], added)}
+            start = words.get(start, start)
             stored = await positions(self._stream, start) or start
         await self.seek(self._stream, stored)
         self._check(await self._about())
@@ -244,7 +246,8 @@ def _position(id: str, number: int | None) -> str:
 
 def _record(id: Any, fields: Any) -> Record:
     """Read an entry: one that menzil wrote, or any other, whose fields become a JSON object."""
-    named: dict[bytes, bytes] = dict(zip(fields[::2], fields[1::2], strict=True))
+    pairs: list[tuple[bytes, bytes]] = list(zip(fields[::2], fields[1::2], strict=True))
+    named = dict(reversed(pairs))  # of a repeated field, the first value
     position = id.decode()
 
     def text(name: bytes) -> str | None:
@@ -253,13 +256,16 @@ def _record(id: Any, fields: Any) -> Record:
 
     if b"payload" not in named:
         try:
-            body = json_dumps({name.decode(): value.decode() for name, value in named.items()})
+            body = json_dumps(_object(pairs))
         except UnicodeDecodeError:
-            raw = b"".join(b"%b\n%b\n" % pair for pair in named.items())
-            return Record(raw, position, fault="The entry has no field payload, and a field that is not text in UTF-8.")
+            return Record(
+                _raw(pairs), position, fault="The entry has no field payload, and a field that is not text in UTF-8."
+            )
         return Record(body.encode() if isinstance(body, str) else body, position, named.get(b"key"))
-    headers = [(name[2:].decode("utf-8", "replace"), value) for name, value in named.items() if name[:2] == b"h:"]
-    headers += [(name.decode("utf-8", "replace"), value) for name, value in named.items() if name[:3] == b"ce_"]
+    if [name for name, _ in pairs].count(b"payload") > 1:
+        return Record(_raw(pairs), position, fault="The entry has the field payload more than once.")
+    headers = [(name[2:].decode("utf-8", "replace"), value) for name, value in pairs if name[:2] == b"h:"]
+    headers += [(name.decode("utf-8", "replace"), value) for name, value in pairs if name[:3] == b"ce_"]
     return Record(
         named[b"payload"],
         position,
@@ -270,6 +276,19 @@ def _record(id: Any, fields: Any) -> Record:
         text(b"content_type"),
         text(b"correlation_id"),
     )
+
+
+def _raw(pairs: list[tuple[bytes, bytes]]) -> bytes:
+    """Return all fields as lines, for people who look at a dead letter."""
+    return b"".join(b"%b\n%b\n" % pair for pair in pairs)
+
+
+def _object(pairs: list[tuple[bytes, bytes]]) -> dict[str, str | list[str]]:
+    """Return the fields of an entry. One that is repeated has a list of its values."""
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name.decode(), []).append(value.decode())
+    return {name: values if len(values) > 1 else values[0] for name, values in found.items()}
 
 
 def _pair(id: str) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from menzil.cli.lazy import LazyGroup, Place
 COMMANDS: dict[str, Place] = {
     "adopt": Place("menzil.cli.adopt:adopt", "Make a copy of a database live, or let it stand still."),
     "archive": Place("menzil.cli.archive:archive", "Keep the archive of ended messages in order."),
-    "bridge": Place("menzil.cli.bridge:bridge", "Take records of Kafka, NATS, Redis and Valkey into channels."),
+    "bridge": Place("menzil.cli.bridge:bridge", "Take records of Kafka, NATS, Redis, RabbitMQ and MQTT into channels."),
     "channel": Place("menzil.cli.channel:channel", "Look at channels, set their limits, hold and empty them."),
     "completion": Place("menzil.cli.completion:completion", "Print what bash, zsh or fish need to complete commands."),
     "console": Place("menzil.cli.console:console", "Serve the operator's seat to a browser."),

@@ -82,17 +82,22 @@ class Line:
             await self.expect(commands.Confirm.Select)
             self.say(commands.Confirm.SelectOk())
 
-    async def serve(self, *bodies: tuple[bytes, str | None]) -> None:
+    async def serve(self, *bodies: tuple[bytes, str | None], heartbeat: int = 60) -> None:
         """A consumer's login, and messages with their ids for it."""
-        await self.greet(confirms=False)
+        await self.greet(confirms=False, heartbeat=heartbeat)
         await self.expect(commands.Basic.Qos)
         self.say(commands.Basic.QosOk())
         await self.expect(commands.Basic.Consume)
         self.say(commands.Basic.ConsumeOk("menzil"))
         for tag, (content, id) in enumerate(bodies, 1):
-            self.say(commands.Basic.Deliver("menzil", tag, False, "", "q"))
-            self.say(header.ContentHeader(0, len(content), commands.Basic.Properties(message_id=id)))
-            self.say(body.ContentBody(content))
+            self.deliver(tag, content, id)
+
+    def deliver(self, tag: int, content: bytes, id: str | None) -> None:
+        """A message for a consumer, in bodies that fit into a frame."""
+        self.say(commands.Basic.Deliver("menzil", tag, False, "", "q"))
+        self.say(header.ContentHeader(0, len(content), commands.Basic.Properties(message_id=id)))
+        for at in range(0, max(1, len(content)), 100_000):
+            self.say(body.ContentBody(content[at : at + 100_000]))
 
     async def acknowledged(self) -> int:
         """The tag of the next ack; questions about the queue are answered."""

@@ -84,8 +84,15 @@ def lag(dsn: str | None, name: str | None, as_json: bool) -> None:
             db = Database(conn)
             named = [described(db, name)] if name else db.run(bridges.bridges(1000))
             rows = db.run(bridges.bridge_positions(name))
+        failures: dict[str, str] = {}
         for one in [one for one in named if not one["processes"]]:
-            waits = _asked(lag_of(found, one["name"]))
+            try:
+                waits = _asked(lag_of(found, one["name"]))
+            except MenzilError as error:
+                if name:
+                    raise
+                failures[one["name"]] = error.message  # the others are shown
+                continue
             ours = {row["partition"]: row for row in rows if row["name"] == one["name"]}
             for partition, count in waits.items():
                 if partition in ours:
@@ -93,7 +100,14 @@ def lag(dsn: str | None, name: str | None, as_json: bool) -> None:
                 else:
                     rows.append({"name": one["name"], "partition": partition, "position": None, "lag": count})
     shown = [{key: row.get(key) for key in ("name", "partition", "position", "lag", "moved_at")} for row in rows]
-    listing(shown, ["name", "partition", "position", "lag", "moved_at"], as_json=as_json, empty=_EMPTY)
+    if shown or not failures:
+        listing(shown, ["name", "partition", "position", "lag", "moved_at"], as_json=as_json, empty=_EMPTY)
+    elif as_json:
+        document([])
+    for bridge, why in failures.items():
+        click.echo(f"Bridge {bridge}: {why}", err=True)
+    if failures:
+        raise click.exceptions.Exit(1)
 
 
 def _asked(question: Any) -> Any:

@@ -122,7 +122,7 @@ _SIZES = {
     0x01: 1, 0x02: 4, 0x11: 4, 0x13: 2, 0x17: 1, 0x19: 1, 0x21: 2, 0x22: 2, 0x23: 2, 0x24: 1, 0x25: 1, 0x27: 4,
     0x28: 1, 0x29: 1, 0x2A: 1,
 }  # fmt: skip
-_TEXTS = frozenset({0x03, 0x08, 0x09, 0x12, 0x15, 0x16, 0x1A, 0x1C, 0x1F})
+_TEXTS = frozenset({0x03, 0x08, 0x12, 0x15, 0x16, 0x1A, 0x1C, 0x1F})
 KEEPALIVE, RECEIVE_MAXIMUM, MAXIMUM_QOS, RETAIN_AVAILABLE, MAXIMUM_SIZE, REASON = 0x13, 0x21, 0x24, 0x25, 0x27, 0x1F
 
 
@@ -157,6 +157,8 @@ def told(body: bytes, at: int) -> tuple[dict[int, int | str], Pairs, int]:
             if name in _SIZES:
                 found[name] = int.from_bytes(body[at : at + _SIZES[name]], "big")
                 at += _SIZES[name]
+            elif name == CORRELATION:
+                found[name], at = _data(body, at)
             elif name in _TEXTS:
                 found[name], at = _text(body, at)
             elif name == 0x26:
@@ -179,3 +181,13 @@ def told(body: bytes, at: int) -> tuple[dict[int, int | str], Pairs, int]:
 def _text(body: bytes, at: int) -> tuple[str, int]:
     (long,) = _SHORT.unpack_from(body, at)
     return body[at + 2 : at + 2 + long].decode("utf-8", "replace"), at + 2 + long
+
+
+def _data(body: bytes, at: int) -> tuple[str, int]:
+    """Read bytes that are a text as a rule; others are written as digits."""
+    (long,) = _SHORT.unpack_from(body, at)
+    found = body[at + 2 : at + 2 + long]
+    try:
+        return found.decode(), at + 2 + long
+    except UnicodeDecodeError:
+        return f"0x{found.hex()}", at + 2 + long

@@ -37,12 +37,7 @@ begin
         ('queue', p_protocol = 'amqp', 'The bridge makes no queue: name one that is there.'),
         ('stream', p_protocol in ('nats', 'redis'), null),
         ('topic', p_protocol in ('kafka', 'mqtt'), null),
-        ('start', p_protocol in ('kafka', 'nats', 'redis'), 'Say where a new bridge begins: earliest for all that the source still has, latest for what comes from now on.'),
-        ('auth.type', p_protocol in ('amqp', 'nats', 'kafka') and p_config ? 'auth', null),
-        ('auth.password', p_protocol in ('redis', 'kafka') and p_config ? 'auth', null),
-        ('auth.username', p_protocol in ('kafka', 'mqtt') and p_config ? 'auth', null),
-        ('tls.key', p_config -> 'tls' ? 'cert', null),
-        ('tls.cert', p_config -> 'tls' ? 'key', null)
+        ('start', p_protocol in ('kafka', 'nats', 'redis'), 'Say where a new bridge begins: earliest for all that the source still has, latest for what comes from now on.')
       ) n(path, needed, hint) where n.needed and p_config #> string_to_array(n.path, '.') is null
     union all
     select 'start', 'must be earliest or latest' || case when p_protocol = 'kafka' then '' else ', or a position' end,
@@ -52,15 +47,9 @@ begin
      where p_config ->> 'start' !~ case p_protocol when 'redis' then '^(earliest|latest|[0-9]{1,20}-[0-9]{1,20})$' when 'nats' then '^(earliest|latest|[0-9]{1,19})$'
                                                    else '^(earliest|latest)$' end
     union all
-    select 'auth.' || k.key, 'is needed with auth.type plain', null from unnest('{username,password}'::text[]) k(key)
-     where p_protocol = 'amqp' and p_config #>> '{auth,type}' = 'plain' and not p_config -> 'auth' ? k.key
+    select f.path, f.what, f.hint from menzil._common_faults(p_protocol || ' bridge', p_config) f
     union all
-    select 'auth.' || k.key, 'is needed with auth.type ' || k.type, null
-      from (values ('token', 'token'), ('password', 'username'), ('password', 'password'), ('nkey', 'nkey_seed'), ('credentials', 'credentials')) k(type, key)
-     where p_protocol = 'nats' and p_config #>> '{auth,type}' = k.type and not p_config -> 'auth' ? k.key
-    union all
-    select 'tls.cert', 'is needed with auth.type external', 'The certificate is the login.'
-     where p_protocol = 'amqp' and p_config #>> '{auth,type}' = 'external' and p_config #> '{tls,cert}' is null
+    select f.path, f.what, f.hint from menzil._auth_faults(p_protocol, p_config) f
     union all
     select 'topic', 'may have letters, digits, dots, _ and - only', null where p_protocol = 'kafka' and p_config ->> 'topic' !~ '^[A-Za-z0-9._-]+$'
     union all
@@ -76,6 +65,6 @@ begin
     ) r limit 1;
   if found then
     raise exception using errcode = '22023', message = format('In the bridge config %s %s.', v_wrong.path, v_wrong.what),
-      hint = coalesce(v_wrong.hint, 'Add it to the config.');
+      hint = coalesce(v_wrong.hint, case when v_wrong.what like 'is needed%' then 'Add it to the config.' end, 'Change the value, or leave the key out if the bridge can do without it.');
   end if;
 end $$;

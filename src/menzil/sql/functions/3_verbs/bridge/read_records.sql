@@ -46,8 +46,8 @@ begin
   begin
     v_record.payload := p_text::jsonb;
   exception when data_exception or program_limit_exceeded or statement_too_complex then
-    get stacked diagnostics v_fault = pg_exception_detail;
-    v_record.fault := format('The body is not JSON that can be stored: %s', coalesce(nullif(v_fault, ''), sqlerrm));
+    get stacked diagnostics v_fault = pg_exception_detail;   -- what it quotes is a piece of the body, or all of it
+    v_record.fault := format('The body is not JSON that can be stored: %s', left(regexp_replace(coalesce(nullif(v_fault, ''), sqlerrm), '".*"', '"..."'), 500));
     return v_record;
   end;
   begin

@@ -2,30 +2,18 @@
 create or replace function menzil._check_amqp_config(p_config jsonb) returns void
 language plpgsql immutable as $$
 declare
-  v_auth jsonb := p_config -> 'auth';
-  v_external boolean := v_auth ->> 'type' = 'external';
   v_wrong record;
 begin
   select r.path, r.what, r.hint into v_wrong from (
     select n.path, 'is needed' as what, n.hint from (values
         ('host', true, null),
         ('exchange', true, 'The default exchange is "": it takes a message to the queue that routing_key names.'),
-        ('routing_key', true, 'With the default exchange it is the name of the queue. An exchange that looks at no routing key takes "".'),
-        ('auth.type', p_config ? 'auth', 'Write plain for user name and password, or external for a client certificate.'),
-        ('cloudevents.mode', p_config ? 'cloudevents', null),
-        ('rate_limit.count', jsonb_typeof(p_config -> 'rate_limit') = 'object', null),
-        ('rate_limit.interval_ms', jsonb_typeof(p_config -> 'rate_limit') = 'object', null),
-        ('tls.key', p_config -> 'tls' ? 'cert', null),
-        ('tls.cert', p_config -> 'tls' ? 'key', null),
-        ('tls.cert', v_external, 'With auth.type external the certificate is the login.')
+        ('routing_key', true, 'With the default exchange it is the name of the queue. An exchange that looks at no routing key takes "".')
       ) n(path, needed, hint) where n.needed and p_config #> string_to_array(n.path, '.') is null
     union all
-    select 'auth.' || k.key, 'is needed with auth.type plain', null from unnest('{username,password}'::text[]) k(key) where v_auth ->> 'type' = 'plain' and not v_auth ? k.key
+    select f.path, f.what, f.hint from menzil._common_faults('amqp', p_config) f
     union all
-    select 'auth.' || k.key, 'does not belong to auth.type external', 'The server takes the user name from the certificate.'
-      from unnest('{username,password}'::text[]) k(key) where v_external and v_auth ? k.key
-    union all
-    select 'tls.enabled', 'may not be false with auth.type external', null where v_external and p_config #> '{tls,enabled}' = 'false'
+    select f.path, f.what, f.hint from menzil._auth_faults('amqp', p_config) f
     union all
     select k.key, 'may have at most 255 bytes in UTF-8', null
       from unnest('{exchange,routing_key,vhost}'::text[]) k(key) where octet_length(convert_to(p_config ->> k.key, 'UTF8')) > 255
@@ -36,9 +24,6 @@ begin
     select 'routing_key', 'may not be empty with the default exchange', 'It is the name of the queue.' where p_config ->> 'exchange' = '' and p_config ->> 'routing_key' = ''
     union all
     select 'unroutable', 'goes with mandatory true', 'Without mandatory the server drops an unroutable message and tells nothing.' where p_config ? 'unroutable' and p_config -> 'mandatory' = 'false'
-    union all
-    select 'connect_timeout_seconds', 'may not be longer than timeout_seconds', null
-     where (p_config ->> 'connect_timeout_seconds')::numeric > coalesce((p_config ->> 'timeout_seconds')::numeric, 10)
     ) r limit 1;
   if found then
     perform menzil._refuse_config(v_wrong.path, v_wrong.what, v_wrong.hint);

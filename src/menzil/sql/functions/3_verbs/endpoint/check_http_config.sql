@@ -17,14 +17,11 @@ begin
     select n.path, 'is needed' as what, null as hint from (values
         ('url', true),
         ('auth.type', p_config ? 'auth'),
-        ('cloudevents.mode', p_config ? 'cloudevents'),
         ('proxy.url', p_config ? 'proxy'),
-        ('proxy.username', p_config -> 'proxy' ? 'password'),
-        ('rate_limit.count', jsonb_typeof(p_config -> 'rate_limit') = 'object'),
-        ('rate_limit.interval_ms', jsonb_typeof(p_config -> 'rate_limit') = 'object'),
-        ('tls.key', p_config -> 'tls' ? 'cert'),
-        ('tls.cert', p_config -> 'tls' ? 'key')
+        ('proxy.username', p_config -> 'proxy' ? 'password')
       ) n(path, needed) where n.needed and p_config #> string_to_array(n.path, '.') is null
+    union all
+    select f.path, f.what, f.hint from menzil._common_faults('http', p_config) f
     union all
     select 'auth.' || k.key, 'is needed with auth.type ' || (v_auth ->> 'type'), null from unnest(v_keys.needed) k(key) where not v_auth ? k.key
     union all
@@ -44,9 +41,6 @@ begin
     union all
     select 'overridable_headers', format('names %s, which holds a secret', quote_literal(menzil._shown(o.name))), 'A message never replaces a secret of its endpoint.'
       from jsonb_array_elements_text(p_config -> 'overridable_headers') o(name) where menzil._is_secret_header(o.name)
-    union all
-    select 'connect_timeout_seconds', 'may not be longer than timeout_seconds', null
-     where (p_config ->> 'connect_timeout_seconds')::numeric > (p_config ->> 'timeout_seconds')::numeric
     ) r limit 1;
   if found then
     perform menzil._refuse_config(v_wrong.path, v_wrong.what, v_wrong.hint);

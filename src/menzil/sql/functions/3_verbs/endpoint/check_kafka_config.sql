@@ -2,27 +2,17 @@
 create or replace function menzil._check_kafka_config(p_config jsonb) returns void
 language plpgsql immutable as $$
 declare
-  v_auth jsonb := p_config -> 'auth';
-  v_type text := v_auth ->> 'type';
-  v_needed text[] := case when v_type = 'oauth2' then '{token_url,client_id,client_secret}'::text[] else '{username,password}' end;
-  v_also text[] := case when v_type = 'oauth2' then '{client_auth,scope,audience}'::text[] else '{}' end;
   v_wrong record;
 begin
   select r.path, r.what, r.hint into v_wrong from (
     select n.path, 'is needed' as what, null as hint from (values
         ('servers', true),
-        ('topic', true),
-        ('auth.type', p_config ? 'auth'),
-        ('cloudevents.mode', p_config ? 'cloudevents'),
-        ('rate_limit.count', jsonb_typeof(p_config -> 'rate_limit') = 'object'),
-        ('rate_limit.interval_ms', jsonb_typeof(p_config -> 'rate_limit') = 'object'),
-        ('tls.key', p_config -> 'tls' ? 'cert'),
-        ('tls.cert', p_config -> 'tls' ? 'key')
+        ('topic', true)
       ) n(path, needed) where n.needed and p_config #> string_to_array(n.path, '.') is null
     union all
-    select 'auth.' || k.key, 'is needed with auth.type ' || v_type, null from unnest(v_needed) k(key) where v_type is not null and not v_auth ? k.key
+    select f.path, f.what, f.hint from menzil._common_faults('kafka', p_config) f
     union all
-    select 'auth.' || k.key, 'does not belong to auth.type ' || v_type, null from jsonb_object_keys(v_auth) k(key) where k.key <> all ('{type}' || v_needed || v_also)
+    select f.path, f.what, f.hint from menzil._auth_faults('kafka', p_config) f
     union all
     select 'partition', 'does not go with key', 'A key chooses the partition.' where p_config ? 'partition' and p_config ? 'key'
     union all
@@ -31,9 +21,6 @@ begin
     union all
     select 'allow_overrides.topic', 'must list topics of 1 to 249 letters, digits, dots, underscores and hyphens', null
       from jsonb_array_elements_text(p_config #> '{allow_overrides,topic}') t(topic) where not menzil._is_topic(t.topic)
-    union all
-    select 'connect_timeout_seconds', 'may not be longer than timeout_seconds', null
-     where (p_config ->> 'connect_timeout_seconds')::numeric > coalesce((p_config ->> 'timeout_seconds')::numeric, 10)
     ) r limit 1;
   if found then
     perform menzil._refuse_config(v_wrong.path, v_wrong.what, v_wrong.hint);

@@ -9,14 +9,12 @@ begin
   select r.path, r.what, r.hint into v_wrong from (
     select n.path, 'is needed' as what, null as hint from (values
         ('host', true),
-        ('topic', true),
-        ('auth.username', p_config ? 'auth'),
-        ('cloudevents.mode', p_config ? 'cloudevents'),
-        ('rate_limit.count', jsonb_typeof(p_config -> 'rate_limit') = 'object'),
-        ('rate_limit.interval_ms', jsonb_typeof(p_config -> 'rate_limit') = 'object'),
-        ('tls.key', p_config -> 'tls' ? 'cert'),
-        ('tls.cert', p_config -> 'tls' ? 'key')
+        ('topic', true)
       ) n(path, needed) where n.needed and p_config #> string_to_array(n.path, '.') is null
+    union all
+    select f.path, f.what, f.hint from menzil._common_faults('mqtt', p_config) f
+    union all
+    select f.path, f.what, f.hint from menzil._auth_faults('mqtt', p_config) f
     union all
     select w.path, w.what, w.hint from (values
         ('topic', v_topic ~ '[+#]', 'may not contain + or #', 'These are for subscribers; a message goes to one topic.'),
@@ -29,9 +27,7 @@ begin
         ('no_subscribers', p_config -> 'qos' = '0' and p_config ->> 'no_subscribers' = 'retry', 'goes with qos 1 or 2', null),
         ('headers', v_old and p_config ? 'headers', 'goes with version 5', 'MQTT 3.1.1 carries the payload and nothing else.'),
         ('cloudevents.mode', v_old and p_config #>> '{cloudevents,mode}' = 'binary', 'may not be binary with version 3.1.1',
-         'MQTT 3.1.1 carries the payload and nothing else: use structured.'),
-        ('connect_timeout_seconds', (p_config ->> 'connect_timeout_seconds')::numeric > coalesce((p_config ->> 'timeout_seconds')::numeric, 10),
-         'may not be longer than timeout_seconds', null)
+         'MQTT 3.1.1 carries the payload and nothing else: use structured.')
       ) w(path, wrong, what, hint) where w.wrong
     union all
     select 'allow_overrides.topic', 'must list topics of up to 1024 bytes without +, # and a $ at the beginning', null
