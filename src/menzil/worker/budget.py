@@ -31,10 +31,21 @@ class Budget:
         """This one is out of our hands."""
         self.held -= message.size
 
-    def leave_all(self, messages: Sequence[Message]) -> None:
-        """These are out of our hands."""
-        self.held -= sum([message.size for message in messages])
+    def leave_all(self, messages: Sequence[Message]) -> int:
+        """These are out of our hands; return their bytes."""
+        size = sum([message.size for message in messages])
+        self.held -= size
+        return size
 
-    def room(self) -> int:
-        """How many more messages fit, if they are like the last ones."""
-        return max(0, int((self.most - self.held) / self._expected))
+    @property
+    def free(self) -> int:
+        """Bytes that are left; below 0 where messages were larger than expected."""
+        return self.most - self.held
+
+    def room(self, within: float | None = None) -> int:
+        """How many more messages fit, if they are like the last ones: into what is free, or into a part of that.
+
+        Where one fits into all of it, the part has room for one, too.
+        """
+        fits = max(0, int(self.free / self._expected))
+        return fits if within is None else max(min(1, fits), int(within / self._expected))
