@@ -135,7 +135,7 @@ class Batches:
             held.line = line
             line.waiting[held] = None
             line.held += 1
-            line.bytes += held.message.size
+            line.bytes += held.size
             self.count += 1
         self.go()
 
@@ -161,13 +161,17 @@ class Batches:
     def _start(self, line: Line) -> None:
         now, longest, size = monotonic(), self._source.lease * 2 / 3, 0
         batch: list[Held] = []
+        lease: int | None = None
         for held in list(islice(line.waiting, line.size)):
             if now >= held.kept_at + longest:
                 self._source.shift.keeper.lose(held, "it waited too long")
                 continue
-            size += held.message.size
+            size += held.size
             if batch and size > BYTES:
                 break
+            if held.batch != lease and batch and 2 * len(batch) >= line.size:
+                break  # what one lease brought is settled by one row if it is delivered together
+            lease = held.batch
             batch.append(held)
         for held in batch:
             del line.waiting[held]
@@ -237,7 +241,7 @@ class Batches:
             source.held.difference_update(done)
             line.held -= len(done)
             self.count -= len(done)
-            line.bytes -= source.shift.budget.leave_all([held.message for held in done])
+            line.bytes -= source.shift.budget.leave_all(done)
             for held in done:
                 del held.message
             source.shift.tries.add(line.channel, seconds, len(done))
@@ -255,12 +259,12 @@ class Batches:
 
     # Stopping
 
-    def leave(self, held: Held, size: int) -> None:
-        """A message of so many bytes is out of our hands. One that waits is taken out of its line."""
+    def leave(self, held: Held) -> None:
+        """A message is out of our hands. One that waits is taken out of its line."""
         line = held.line
         assert line is not None
         line.held -= 1
-        line.bytes -= size
+        line.bytes -= held.size
         self.count -= 1
         line.waiting.pop(held, None)
 

@@ -159,7 +159,7 @@ class Source:
         batched, single = self._batches.sort(messages) if self._batches else ([], messages)
         new = [Held(message, self, asked_at) for message in messages]
         self.held.update(new)
-        self.shift.budget.enter(messages)
+        self.shift.budget.enter(new)
         if self._batches and batched:
             if single:
                 chosen = set(batched)
@@ -331,9 +331,9 @@ class Source:
         """It is not ours any more, but for its outcome."""
         if held in self.held:
             self.held.discard(held)
-            self.shift.budget.leave(held.message)
+            self.shift.budget.leave(held)
             if held.line is not None and self._batches:
-                self._batches.leave(held, held.message.size)
+                self._batches.leave(held)
             elif self._shares:
                 self._shares.leave(held.channel, seconds)
             del held.message  # the outcome may have to wait for the database, and the body would stay in memory
