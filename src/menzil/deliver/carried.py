@@ -14,9 +14,13 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _TRACESTATE = re.compile(r"[\x21-\x7e]([\x20-\x7e]{0,510}[\x21-\x7e])?")
 
 
+#: The content type of a body where no header says another, by whether it is JSON.
+TYPES = {True: "application/json", False: "application/octet-stream"}
+
+
 def plain_type(message: Message) -> str:
     """The content type of a body, where no header says another."""
-    return "application/json" if message.content is None else "application/octet-stream"
+    return TYPES[message.content is None]
 
 
 def plain_body(message: Message) -> bytes:

@@ -18,6 +18,10 @@ Row = tuple[
 ]  # fmt: skip
 
 
+#: Of a plain message: id, channel, body, whether that is JSON, attempt, ordering key, microseconds since 2000.
+Plain = tuple[int, str, bytes, bool, int, str | None, int]
+
+
 class Message:
     """One message as message_dequeue handed it out. Read only; `id` and `attempt` together are its lease.
 
@@ -164,6 +168,19 @@ class Message:
         """Whether it came from the database without headers, correlation id and metadata, as most do."""
         row = self._row
         return row[6] is None and row[7] is None and row[8] is None and not self._seen
+
+    @property
+    def plain(self) -> Plain | None:
+        """What a delivery takes of a plain message, read at once: a property for each costs more than the delivery."""
+        row = self._row
+        content, payload, sent = row[2], row[3], row[12]
+        if row[6] is not None or row[7] is not None or row[8] is not None or self._seen or sent is None:
+            return None
+        if content is not None:
+            return row[0], row[1], content, False, row[5], row[9], int.from_bytes(sent, "big", signed=True)
+        if payload is None:
+            return None
+        return row[0], row[1], payload[1:], True, row[5], row[9], int.from_bytes(sent, "big", signed=True)
 
     @property
     def ordering_key(self) -> str | None:

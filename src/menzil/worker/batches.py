@@ -3,6 +3,12 @@
 A batch is what waits for one endpoint, up to the size that its protocol names: no batch waits until it is full. An
 endpoint has up to LANES batches under way. Messages in batches take no slots: a batch of hundreds costs about as much
 as one delivery. `concurrency` bounds the batches under way instead, and slow ones make room as slow deliveries do.
+
+An endpoint that hangs keeps its messages until its deadline, and large ones would fill the byte budget of the worker.
+So an endpoint that holds as many bytes as are free is out: it is leased nothing until it holds less than half of what
+is free. One such endpoint takes about half of the budget, two take two thirds, and some of it is always free. A lease
+asks for so little that no endpoint gets more than MOST times what is free then. Messages that turn out larger than
+expected are handed back; their endpoint is out until it holds nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +32,10 @@ if TYPE_CHECKING:
 LANES = 3
 #: Bytes of bodies in one batch; a single larger message is a batch of its own.
 BYTES = 4 * 1024 * 1024
+#: How many times the free bytes of the budget an endpoint may hold: before it is out, and after the last lease.
+SHARE, MOST = 1.0, 3.0
+#: An endpoint that is out for its bytes is back below this part of its share.
+AGAIN = 0.5
 #: Seconds after which a batch makes room for another, and how many times `concurrency` there may be then.
 SLOW, ELASTIC = 1.0, 5
 
@@ -38,7 +48,7 @@ CallMany = Callable[[Sequence[Message]], Awaitable[Sequence[Any]]]
 class Line:
     """What this worker holds of one endpoint."""
 
-    __slots__ = ("channel", "flying", "held", "is_out", "size", "waiting")
+    __slots__ = ("bytes", "channel", "flying", "held", "is_heavy", "is_out", "size", "waiting")
 
     def __init__(self, channel: str) -> None:
         self.channel = channel
@@ -46,7 +56,9 @@ class Line:
         self.waiting: dict[Held, None] = {}  # in the order of their coming
         self.flying = 0  # batches under way
         self.held = 0  # messages that wait or are under way
-        self.is_out = False  # it has as many as it can use
+        self.bytes = 0  # of their bodies
+        self.is_out = False  # it has as many as it can use, or too many bytes
+        self.is_heavy = False  # it has too many bytes
 
 
 class Batches:
@@ -58,6 +70,7 @@ class Batches:
         self._call = call
         self._lines: dict[str, Line] = {}
         self._flights: dict[asyncio.Task[None], tuple[float, list[Held]]] = {}  # when each began, and with what
+        self._full: set[str] = set()  # endpoints of which messages were handed back; they are out until they hold none
         self._wish = 0  # messages that the next lease may bring beyond the slots
         self.count = 0  # messages that wait or are under way
 
@@ -65,14 +78,20 @@ class Batches:
 
     @property
     def out(self) -> list[str]:
-        """Endpoints that have as many messages here as they can use."""
+        """Endpoints that have as many messages here as they can use, or too many bytes."""
         return [line.channel for line in self._lines.values() if line.is_out]
 
     @property
     def room(self) -> int:
         """How many messages may be leased beyond the slots: as many as the last lease shows that there are takers."""
-        free = sum(max(0, LANES * line.size - line.held) for line in self._lines.values())
+        free = sum(max(0, LANES * line.size - line.held) for line in self._lines.values() if not line.is_heavy)
         return min(free, self._wish)
+
+    @property
+    def fitting(self) -> float:
+        """Bytes that a lease may bring: should all of them be for one endpoint, others have bytes left."""
+        heaviest = max([line.bytes for line in self._lines.values() if not line.is_heavy], default=0)
+        return max(0.0, (MOST * self._source.shift.budget.free - heaviest) / (1 + MOST))
 
     def takes(self, channel: str) -> bool:
         """Whether messages of this endpoint are delivered in batches."""
@@ -88,9 +107,22 @@ class Batches:
         batched = [message for message in messages if takes[message.channel]]
         return batched, [message for message in messages if not takes[message.channel]]
 
-    def leased(self, count: int) -> None:
-        """A lease brought so many messages for batches."""
-        self._wish = 2 * count
+    def leased(self, messages: Sequence[Message]) -> list[Message]:
+        """A lease brought these messages for batches. Return those of them that are too many bytes for an endpoint."""
+        self._wish = 2 * len(messages)
+        free, held = self._source.shift.budget.free, {line.channel: line.bytes for line in self._lines.values()}
+        total = sum([message.size for message in messages])
+        if max(held.values(), default=0) + total <= MOST * (free - total):
+            return []
+        beyond = []
+        for message in messages:
+            channel, size = message.channel, message.size
+            if channel in held and held[channel] + size > MOST * (free - size):
+                beyond.append(message)
+                self._full.add(channel)
+            else:
+                held[channel], free = held.get(channel, 0) + size, free - size
+        return beyond
 
     # Delivering
 
@@ -103,6 +135,7 @@ class Batches:
             held.line = line
             line.waiting[held] = None
             line.held += 1
+            line.bytes += held.size
             self.count += 1
         self.go()
 
@@ -112,9 +145,12 @@ class Batches:
             line.size = max(1, self._size(line.channel))
             while line.waiting and line.flying < LANES and self._has_room():
                 self._start(line)
-            line.is_out = line.held >= (LANES - line.is_out) * line.size
+            share = max(0, self._source.shift.budget.free) * (SHARE * AGAIN if line.is_heavy else SHARE)
+            line.is_heavy = line.bytes > share or line.channel in self._full
+            line.is_out = line.is_heavy or line.held >= (LANES - line.is_out) * line.size
             if not line.held:
                 del self._lines[line.channel]
+                self._full.discard(line.channel)
 
     def _has_room(self) -> bool:
         limit = monotonic() - SLOW
@@ -125,13 +161,17 @@ class Batches:
     def _start(self, line: Line) -> None:
         now, longest, size = monotonic(), self._source.lease * 2 / 3, 0
         batch: list[Held] = []
+        lease: int | None = None
         for held in list(islice(line.waiting, line.size)):
             if now >= held.kept_at + longest:
                 self._source.shift.keeper.lose(held, "it waited too long")
                 continue
-            size += held.message.size
+            size += held.size
             if batch and size > BYTES:
                 break
+            if held.batch != lease and batch and 2 * len(batch) >= line.size:
+                break  # what one lease brought is settled by one row if it is delivered together
+            lease = held.batch
             batch.append(held)
         for held in batch:
             del line.waiting[held]
@@ -201,7 +241,7 @@ class Batches:
             source.held.difference_update(done)
             line.held -= len(done)
             self.count -= len(done)
-            source.shift.budget.leave_all([held.message for held in done])
+            line.bytes -= source.shift.budget.leave_all(done)
             for held in done:
                 del held.message
             source.shift.tries.add(line.channel, seconds, len(done))
@@ -224,6 +264,7 @@ class Batches:
         line = held.line
         assert line is not None
         line.held -= 1
+        line.bytes -= held.size
         self.count -= 1
         line.waiting.pop(held, None)
 

@@ -32,6 +32,7 @@ class Held:
         "lost",
         "message",
         "outcome",
+        "size",
         "source",
         "span",
         "stopped",
@@ -48,6 +49,7 @@ class Held:
         self.attempt = message.attempt
         self.batch = message.batch
         self.channel = message.channel
+        self.size = message.size
         self.source = source
         self.taken_at = self.kept_at = kept_at
         self.task: asyncio.Task[None] | None = None  # who delivers it now

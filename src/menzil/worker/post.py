@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import monotonic
+from typing import cast
 
 import psycopg
 
@@ -40,6 +41,7 @@ class Post:
         self._log = log
         self._keys = keys
         self._known: dict[str, Endpoint] = {}
+        self._takes_many: dict[str, bool] = {}  # by protocol: whether it delivers many messages at once
         self._trouble: dict[str, str] = {}  # why an endpoint cannot be used
         self.protocols = Protocols(Surroundings(settings, worker))
 
@@ -83,7 +85,11 @@ class Post:
         way = self._way(name)
         if isinstance(way, Fail):
             return 1
-        return max(1, way[0].batch) if isinstance(way[0], Batching) else 1
+        protocol, endpoint = way
+        takes_many = self._takes_many.get(endpoint.protocol)
+        if takes_many is None:  # a question that takes long, and has one answer for each protocol
+            takes_many = self._takes_many[endpoint.protocol] = isinstance(protocol, Batching)
+        return max(1, cast(Batching, protocol).batch) if takes_many else 1
 
     async def deliver_many(self, messages: Sequence[Message]) -> Sequence[Outcome]:
         """Deliver messages to their one endpoint, and return an outcome for each."""

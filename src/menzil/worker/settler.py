@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 #: Outcomes of one round, and how many may pile up before nothing more is leased.
 ROUND, FULL = 1000, 4000
 
+#: Messages of one lease that are worth a round of their own.
+LARGE = 100
+
 _REFUSED = "The database refused to settle this"
 _NO_SUCH_CHARACTER = "22P05"  # in the encoding of the database
 _TOO_LATE = "it ended before its outcome was settled"
@@ -155,7 +158,8 @@ class Settler:
         self._end_round(batch)
 
     def _take(self, waiting: list[Held]) -> list[Held]:
-        batch, later = waiting[:ROUND], waiting[ROUND:]
+        cut = _whole(waiting)
+        batch, later = waiting[:cut], waiting[cut:]
         if len(set(map(_by_id, batch))) < len(batch):
             # A message that came back to this worker while an old lease of it was still around: one token per round.
             first: dict[int, Held] = {}
@@ -266,6 +270,18 @@ class Settler:
             source.room.set()  # every source waits while too many outcomes do, also one that has none among them
         for source in sources:
             source.bell.ring()
+
+
+def _whole(waiting: list[Held]) -> int:
+    """How many to settle in one round. A lease that was delivered in one batch goes alone: it ends by one row."""
+    if not waiting or waiting[0].line is None or waiting[0].outcome is not COMPLETE:
+        return ROUND
+    lease, count = waiting[0].batch, 0
+    for held in waiting[:ROUND]:
+        if held.batch != lease:
+            break
+        count += 1
+    return count if count >= LARGE else ROUND
 
 
 def _in_ascii(outcome: Outcome | None) -> Outcome | None:

@@ -126,7 +126,7 @@ class Source:
             room += self._batches.room
         if not room:
             return 0
-        fits = self.shift.budget.room()
+        fits = self.shift.budget.room(self._batches.fitting if self._batches else None)
         return min(room, self.batch, fits if self.held else max(1, fits))
 
     def _room(self) -> int:
@@ -139,10 +139,13 @@ class Source:
         return room
 
     def sift(self, messages: list[Message], asked_at: float) -> list[Message]:
-        """Hand back what goes beyond the share of an endpoint that nothing is known of; return the rest."""
+        """Hand back what goes beyond the share of an endpoint, in slots or in bytes; return the rest."""
         batched, single = self._batches.sort(messages) if self._batches else ([], messages)
-        if self._batches:
-            self._batches.leased(len(batched))
+        if self._batches and (beyond := self._batches.leased(batched)):
+            self.hand_back(beyond, asked_at)
+            gone = set(beyond)
+            messages = [message for message in messages if message not in gone]
+            batched = [message for message in batched if message not in gone]
         if not self._shares:
             return messages
         fits = self._shares.fits([message.channel for message in single])
@@ -156,7 +159,7 @@ class Source:
         batched, single = self._batches.sort(messages) if self._batches else ([], messages)
         new = [Held(message, self, asked_at) for message in messages]
         self.held.update(new)
-        self.shift.budget.enter(messages)
+        self.shift.budget.enter(new)
         if self._batches and batched:
             if single:
                 chosen = set(batched)
@@ -328,12 +331,12 @@ class Source:
         """It is not ours any more, but for its outcome."""
         if held in self.held:
             self.held.discard(held)
-            self.shift.budget.leave(held.message)
-            del held.message  # the outcome may have to wait for the database, and the body would stay in memory
+            self.shift.budget.leave(held)
             if held.line is not None and self._batches:
                 self._batches.leave(held)
             elif self._shares:
                 self._shares.leave(held.channel, seconds)
+            del held.message  # the outcome may have to wait for the database, and the body would stay in memory
 
     # Stopping
 

@@ -7,7 +7,7 @@ acknowledgement finds nothing that it could settle.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from menzil.deliver.broker.errors import unknown
 from menzil.model.outcome import Complete, Outcome
@@ -40,6 +40,16 @@ class Batch:
             self._left -= 1
             if not self._left:
                 self._wake()
+
+    def settle_all(self, places: Iterable[int], outcome: Outcome) -> None:
+        """Take the same outcome for some messages."""
+        outcomes = self.outcomes
+        for place in places:
+            if outcomes[place] is None:
+                outcomes[place] = outcome
+                self._left -= 1
+        if not self._left:
+            self._wake()
 
     def break_off(self, error: Exception) -> None:
         """No more acknowledgements will come."""

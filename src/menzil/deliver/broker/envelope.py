@@ -20,7 +20,7 @@ OURS = frozenset({"menzil-id", "menzil-key", "menzil-type", "menzil-attempt", "c
 #: In the place of `overrides` where the metadata has none.
 NOTHING: Any = object()
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # of PostgreSQL
-_EPOCH_MS = 946_684_800_000
+EPOCH_MS = 946_684_800_000  # the same, in milliseconds since 1970
 
 
 @dataclass(slots=True)
@@ -58,18 +58,23 @@ class Envelope:
     @property
     def sent_text(self) -> str:
         """When it was sent, as RFC 3339 writes it in UTC."""
-        seconds, microseconds = divmod(self.sent_us, 1_000_000)
-        return f"{_second(seconds)}.{microseconds:06}Z" if microseconds else f"{_second(seconds)}Z"
+        return sent_text(self.sent_us)
 
     @property
     def sent_ms(self) -> int:
         """When it was sent, in milliseconds since 1970."""
-        return _EPOCH_MS + self.sent_us // 1000
+        return EPOCH_MS + self.sent_us // 1000
 
     @property
     def expires_at(self) -> datetime | None:
         """When no caller wants it any more."""
         return self.message.expires_at
+
+
+def sent_text(sent_us: int) -> str:
+    """Return a time in microseconds since 2000 as RFC 3339 writes it in UTC."""
+    seconds, microseconds = divmod(sent_us, 1_000_000)
+    return f"{_second(seconds)}.{microseconds:06}Z" if microseconds else f"{_second(seconds)}Z"
 
 
 @lru_cache(maxsize=1024)

@@ -33,6 +33,7 @@ class Plan:
     capture: bool | None
     hider: Hider = field(repr=False)
     worker: str
+    adds_nothing: bool  # a plain message goes over the wire with what is its own
     notes: set[str] = field(default_factory=set, repr=False)  # what connections of the endpoint leave for later ones
 
 
@@ -41,6 +42,7 @@ def make_plan(config: Mapping[str, Any], targets: tuple[Target, ...], contexts: 
     tls = config.get("tls")
     seconds = float(config.get("timeout_seconds") or DEFAULT_SECONDS)
     events = config.get("cloudevents")
+    headers = checked(config.get("headers") or {}, "endpoint")
     given = {key: value for key, value in (tls or {}).items() if key != "enabled"}
     return Plan(
         config=config,
@@ -48,7 +50,7 @@ def make_plan(config: Mapping[str, Any], targets: tuple[Target, ...], contexts: 
         tls=contexts.of(given) if tls is not None and tls.get("enabled") is not False else None,
         seconds=seconds,
         connect_seconds=float(config.get("connect_timeout_seconds") or min(seconds, DEFAULT_CONNECT_SECONDS)),
-        headers=checked(config.get("headers") or {}, "endpoint"),
+        headers=headers,
         events=CloudEvents(events["mode"] == "structured", events.get("source"), events.get("type"))
         if events
         else None,
@@ -56,6 +58,7 @@ def make_plan(config: Mapping[str, Any], targets: tuple[Target, ...], contexts: 
         capture=config.get("capture_response"),
         hider=Hider(_secrets(config)),
         worker=worker,
+        adds_nothing=not headers and not events,
     )
 
 

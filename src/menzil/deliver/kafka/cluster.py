@@ -42,6 +42,11 @@ class Taker(Interface):
     """A batch that waits for reports."""
 
     details: bool  # whether partition and offset are kept
+    written: list[int]  # in the thread: places of messages that were written, since the event loop was told last
+
+    def written_all(self, places: Sequence[int]) -> None:
+        """In the event loop: these were written."""
+        ...
 
     def reported(self, place: int, error: KafkaError | None, partition: int | None, offset: int | None) -> None:
         """In the event loop: one message was written, or was not."""
@@ -55,6 +60,7 @@ class Cluster:
         self._loop = asyncio.get_running_loop()
         self._properties, self._token = properties, token
         self._reports: list[Report] = []
+        self._written: dict[Taker, None] = {}  # batches of which messages were written
         self._closing = False
         self._asking: dict[str, asyncio.Future[None]] = {}
         self._known: set[str] = set()  # topics for which the cluster has answered
@@ -130,9 +136,14 @@ class Cluster:
             self._tell(self._ended.set)
         except Exception as error:  # of the callback that gets a token
             self._no_token = self._no_token or f": {type(error).__name__}"
-        if self._reports:
+        if self._reports or self._written:
             reports, self._reports = self._reports, []
-            self._tell(_settle, reports)
+            written = []
+            for taker in self._written:
+                written.append((taker, taker.written))
+                taker.written = []
+            self._written.clear()
+            self._tell(_settle, reports, written)
 
     def _erred(self, error: KafkaError) -> None:
         """Remember why connections fail; librdkafka tries again by itself, so questions end here."""
@@ -156,7 +167,11 @@ class Cluster:
 
     def _reported(self, taker: Taker, place: int, error: KafkaError | None, message: Any) -> None:
         """In the thread: a message was written, or was not."""
-        if error is None and taker.details:
+        if error is None and not taker.details:
+            if not taker.written:
+                self._written[taker] = None
+            taker.written.append(place)
+        elif error is None:
             self._reports.append((taker, place, None, message.partition(), message.offset()))
         else:
             self._reports.append((taker, place, error, None, None))
@@ -252,6 +267,8 @@ class Cluster:
         self._closing = True
 
 
-def _settle(reports: Sequence[Report]) -> None:
+def _settle(reports: Sequence[Report], written: Sequence[tuple[Taker, Sequence[int]]]) -> None:
+    for taker, places in written:
+        taker.written_all(places)
     for taker, place, error, partition, offset in reports:
         taker.reported(place, error, partition, offset)

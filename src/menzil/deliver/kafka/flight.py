@@ -54,6 +54,7 @@ class Flight:
         self._messages, self._cluster, self._route, self._plan = messages, cluster, route, plan
         self._batch = Batch(len(messages), details=details)
         self.details = details
+        self.written: list[int] = []
         self._errors: dict[int, KafkaError] = {}
         self._others: dict[int, str] = {}  # topics of messages that chose another than the endpoint's
         self.is_hopeless = False  # the producer reaches no cluster, and nothing was ever written by it
@@ -88,8 +89,12 @@ class Flight:
         route, plan, cluster, traces = self._route, self._plan, self._cluster, CARRIED.get() or {}
         usual, known = route.topic, cluster.knows(route.topic)
         waiting: dict[str, list[tuple[int, Record]]] = {}
+        quick, of_plain, produce = known and plan.adds_nothing and not traces, route.records.of_plain, self._produce
         for place, message in enumerate(self._messages):
             try:
+                if quick and (plain := message.plain) is not None and (record := of_plain(plain)) is not None:
+                    produce(place, usual, record)
+                    continue
                 envelope = compose(message, plan.headers, plan.events, traces.get(message.id))
                 topic = chosen(envelope, plan.overrides, "topic", usual)
                 record = route.records.of(envelope)
@@ -113,6 +118,10 @@ class Flight:
             self._batch.settle(place, _TO_JUDGE)
         except BufferError:
             self._batch.settle(place, Defer(_FULL))  # nothing of it was sent
+
+    def written_all(self, places: Sequence[int]) -> None:
+        """Take reports of messages that were written, where it is not kept where."""
+        self._batch.settle_all(places, COMPLETE)
 
     def reported(self, place: int, error: KafkaError | None, partition: int | None, offset: int | None) -> None:
         """Take one report. Errors are judged when the batch is over."""

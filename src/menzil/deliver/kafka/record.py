@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from menzil.deliver.broker.envelope import Envelope
+from menzil.deliver.broker.envelope import EPOCH_MS, Envelope
 from menzil.deliver.broker.errors import MessageError
+from menzil.deliver.carried import TYPES
 from menzil.deliver.kafka.config import MOST_BYTES
+from menzil.model.message import Plain
 
 Headers = list[tuple[str, str | bytes | None]]  # as the client declares it; ours are bytes
 
@@ -25,6 +27,17 @@ class Records:
         self._key = key if isinstance(key, str) else "text"
         self._text = key["text"].encode() if isinstance(key, dict) else b""
         self._most = int(config.get("max_message_bytes") or MOST_BYTES)
+
+    def of_plain(self, plain: Plain) -> Record | None:
+        """Return the record of a plain message, without an Envelope; None for one that `of` has to judge."""
+        number, channel, body, is_json, attempt, key, sent = plain
+        if self._key != "ordering_key":
+            return None
+        shared, size = _shared(channel, TYPES[is_json], attempt)
+        id, ordering = b"msg_%d_%x" % (number, sent), None if key is None else key.encode()
+        if size + len(id) + len(body) + (0 if ordering is None else len(ordering)) > self._most:
+            return None
+        return body, ordering, [("menzil-id", id), *shared], EPOCH_MS + sent // 1000
 
     def of(self, envelope: Envelope) -> Record:
         """Return a record, or raise MessageError."""

@@ -10,6 +10,8 @@ from urllib.parse import quote
 
 from menzil.deliver.broker.envelope import OURS, Envelope
 from menzil.deliver.broker.errors import MessageError
+from menzil.deliver.carried import TYPES
+from menzil.model.message import Plain
 
 _PLAIN = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')
 _BAD = re.compile(r"[\x00-\x1f\x7f]|^\s|\s$")
@@ -40,6 +42,17 @@ def head(envelope: Envelope, *, dedup: bool, stream: str | None, ttl: bool) -> b
             text += f"{name}: {_checked(name, value)}\r\n"
     for name, value in found.items():
         text += f"{name}: {_checked(name, value)}\r\n"
+    return f"{text}\r\n".encode()
+
+
+def plain_head(plain: Plain, *, dedup: bool, stream: str | None) -> bytes:
+    """Return the headers of a plain message as `head` does, without an Envelope. Raises MessageError."""
+    id, channel, _, is_json, attempt, key, sent = plain
+    text = f"{_opening(channel, attempt, TYPES[is_json], dedup)}msg_{id}_{sent:x}\r\n"
+    if key is not None:
+        text += f"menzil-key: {_checked('menzil-key', key)}\r\n"
+    if stream:
+        text += f"Nats-Expected-Stream: {_checked('Nats-Expected-Stream', stream)}\r\n"
     return f"{text}\r\n".encode()
 
 

@@ -19,7 +19,7 @@ from menzil.deliver.broker.plan import Plan
 from menzil.deliver.broker.session import CodecError, Session
 from menzil.deliver.http.errors import RefusedError
 from menzil.deliver.nats.nkey import Nkey, read_credentials
-from menzil.deliver.nats.publication import head
+from menzil.deliver.nats.publication import head, plain_head
 from menzil.deliver.nats.reader import Arrival, Line, Reader
 from menzil.model.message import Message
 from menzil.model.outcome import Complete, Outcome
@@ -113,8 +113,16 @@ class NatsSession(Session):
         """Yield one HPUB for each message."""
         plan, traces, most = self.plan, CARRIED.get() or {}, int(self._info.get("max_payload") or 1048576)
         inbox = f"{self._inbox}.{self._number}-"
+        usual, quick = f"HPUB {self._subject} {inbox}".encode(), plan.adds_nothing and not traces and not self._ttl
         for place, message in enumerate(messages):
             try:
+                if quick and (plain := message.plain) is not None:
+                    heading, body = plain_head(plain, dedup=self._dedup, stream=self._stream), plain[2]
+                    size = len(heading) + len(body)
+                    if size <= most:
+                        self._reached = place + 1
+                        yield b"%b%d %d %d\r\n%b%b\r\n" % (usual, place, len(heading), size, heading, body)
+                        continue
                 envelope = compose(message, plan.headers, plan.events, traces.get(message.id))
                 subject = chosen(envelope, plan.overrides, "subject", self._subject)
                 heading = head(envelope, dedup=self._dedup, stream=self._stream, ttl=self._ttl)

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from menzil.deliver.broker.envelope import Envelope
+from menzil.deliver.broker.envelope import Envelope, sent_text
+from menzil.deliver.carried import TYPES
 from menzil.deliver.redis.resp import arguments
+from menzil.model.message import Plain
 
 #: One atomic step: the id is remembered beside the stream for a while, so a repeat adds nothing. It returns the entry,
 #: and whether it was there already.
@@ -54,10 +56,26 @@ class Entries:
         count, fields = _fields(envelope)
         return b"*%d\r\n%b%b" % (self._xadd_parts + count, self._xadd, fields)
 
+    def of_plain(self, plain: Plain, script: bytes) -> bytes:
+        """Return the command for a plain message, without an Envelope."""
+        number, channel, body, is_json, attempt, key, sent = plain
+        id, sent_at = b"msg_%d_%x" % (number, sent), sent_text(sent).encode()
+        fields = _shared(channel, TYPES[is_json], attempt)
+        fields += _EACH % (len(id), id, len(body), body, len(sent_at), sent_at)
+        count = 2 * _ALWAYS
+        if key is not None:
+            count, fields = count + 2, fields + arguments([b"key", key.encode()])
+        if script:
+            return self._once(id.decode(), script, count, fields)
+        return b"*%d\r\n%b%b" % (self._xadd_parts + count, self._xadd, fields)
+
     def once(self, envelope: Envelope, script: bytes) -> bytes:
         """Return the call of the script that adds a message once."""
         count, fields = _fields(envelope)
-        keys = [b"EVALSHA", script, b"2", self.stream.encode(), f"{self._prefix}{envelope.id}".encode()]
+        return self._once(envelope.id, script, count, fields)
+
+    def _once(self, id: str, script: bytes, count: int, fields: bytes) -> bytes:
+        keys = [b"EVALSHA", script, b"2", self.stream.encode(), f"{self._prefix}{id}".encode()]
         return b"*%d\r\n%b%b%b" % (len(keys) + self._options_parts + count, arguments(keys), self._options, fields)
 
 

@@ -85,9 +85,14 @@ class RedisSession(Session):
     def encode(self, messages: Sequence[Message], batch: Batch) -> Iterator[bytes]:
         """Yield a command for each message, and one that waits for disk or replicas."""
         plan, traces = self.plan, CARRIED.get() or {}
-        script, usual = self._script, self._entries.stream
+        script, usual, quick = self._script, self._entries.stream, plan.adds_nothing and not traces
         for place, message in enumerate(messages):
             try:
+                if quick and (plain := message.plain) is not None:
+                    piece = self._entries.of_plain(plain, script)
+                    self._places.append(place)
+                    yield piece
+                    continue
                 envelope = compose(message, plan.headers, plan.events, traces.get(message.id))
                 entries, stream = self._entries, chosen(envelope, plan.overrides, "stream", usual)
                 if stream != usual:

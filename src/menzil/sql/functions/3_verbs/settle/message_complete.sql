@@ -19,20 +19,25 @@ begin
   if cardinality(p_responses) <> v_n then
     perform menzil._refuse_value('The arrays have different lengths.', 'Give one response per message, or NULL for none.');
   end if;
-  -- A whole batch of a plain channel, as it was leased: one row out, one row in.
+  -- A whole batch without ordering keys, as it was leased: one row out, one row in. What a channel with limits and an endpoint hear of
+  -- it is said in the same statement.
   if v_n > 0 and p_responses is null then
     return query
       with gone as (
         -- hi_id too: a lease lists its messages in the order of the lane, so its first and last may not be its lowest and highest.
         delete from menzil.lease l where l.lo_id = p_ids[1] and l.attempt = p_num_attempts[1] and l.ids = p_ids and l.hi_id = p_ids[v_n]
-          and l.hi_id - l.lo_id = v_n - 1 and v_n <= 4096 and l.channel_id is null and l.flags & 4 = 0
+          and l.hi_id - l.lo_id = v_n - 1 and v_n <= 4096 and l.flags & 4 = 0
           and cardinality(p_num_attempts) = v_n and p_num_attempts[1] = all (p_num_attempts)
-        returning l.attempt, l.leased_at, l.worker
+        returning l.attempt, l.leased_at, l.worker, l.channel_id, l.epoch, l.flags
       ), ended as (
         insert into menzil.done (lo_id, hi_id, n, status, attempt, leased_at, ended_at, ended_xid, worker)
           select p_ids[1], p_ids[v_n], v_n, 'completed', g.attempt, g.leased_at, v_now, pg_current_xact_id(), g.worker from gone g returning 1
+      ), told as materialized (
+        select menzil._give_back(row(p_ids, g.attempt, g.leased_at, g.worker, g.channel_id, g.epoch, g.flags)::menzil.taken, true),
+               menzil._tell_success(g.channel_id, v_n, g.leased_at, v_now)
+          from gone g where g.channel_id is not null
       )
-      select unnest(p_ids), 'settled' from ended;
+      select unnest(p_ids), 'settled' from ended where (select count(*) from told) >= 0;
     if found then
       return;
     end if;
