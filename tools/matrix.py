@@ -24,7 +24,8 @@ from menzil.embedded import binaries
 
 # Run as a program, this file is found beside the other tools and not in a package.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools.release_check import ROOT, FailedError, Place, built, tour
+from tools.release_check import FailedError, Place, tour
+from tools.wheels import ROOT, build
 
 PYTHONS = ("3.11", "3.12", "3.13")
 SERVERS = (15, 16, 17, 18)
@@ -135,7 +136,7 @@ def main() -> int:
         folder = Path(name)
         folder.chmod(0o711)  # as root, the embedded server runs as another account and passes through here
         (folder / "dist").mkdir()
-        wheel, _ = built(folder / "dist")
+        wheel, _ = build(folder / "dist")
         wanted = dict.fromkeys(pair.python for pair in pairs)
         pythons = {version: pool.submit(prepared, version, folder, wheel) for version in wanted}
         at_hand = servers(folder)
