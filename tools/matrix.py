@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from menzil.embedded import binaries
 
 # Run as a program, this file is found beside the other tools and not in a package.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools.guests import find
 from tools.release_check import FailedError, Place, tour
 from tools.wheels import ROOT, build
 
@@ -83,23 +83,11 @@ def _from_pypi(version: int, folder: Path) -> Path | Missing:
     return server.bin
 
 
-def python(version: str) -> str | Missing:
-    """A Python of this version: this one, one on the PATH, or one of pyenv."""
-    if version == THIS:
-        return sys.executable
-    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    for found in (*sorted(root.glob(f"versions/{version}.*/bin/python{version}")), shutil.which(f"python{version}")):
-        # A name on the PATH may be a shim that leads nowhere, so it has to answer first.
-        if found and subprocess.run([found, "-c", "import venv"], capture_output=True, check=False).returncode == 0:
-            return str(found)
-    return Missing("not on this machine")
-
-
 def prepared(version: str, folder: Path, wheel: Path) -> Place | Missing:
     """An environment for this Python. That of .venv has everything already."""
-    program = python(version)
-    if isinstance(program, Missing):
-        return program
+    program = find(version)
+    if program is None:
+        return Missing("not on this machine")
     place = Place(folder / f"python-{version}")
     place.folder.mkdir()
     if version == THIS:
