@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,9 @@ from menzil.embedded import binaries
 
 # Run as a program, this file is found beside the other tools and not in a package.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools.release_check import ROOT, FailedError, Place, built, tour
+from tools.guests import find
+from tools.release_check import FailedError, Place, tour
+from tools.wheels import ROOT, build
 
 PYTHONS = ("3.11", "3.12", "3.13")
 SERVERS = (15, 16, 17, 18)
@@ -82,23 +83,11 @@ def _from_pypi(version: int, folder: Path) -> Path | Missing:
     return server.bin
 
 
-def python(version: str) -> str | Missing:
-    """A Python of this version: this one, one on the PATH, or one of pyenv."""
-    if version == THIS:
-        return sys.executable
-    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    for found in (*sorted(root.glob(f"versions/{version}.*/bin/python{version}")), shutil.which(f"python{version}")):
-        # A name on the PATH may be a shim that leads nowhere, so it has to answer first.
-        if found and subprocess.run([found, "-c", "import venv"], capture_output=True, check=False).returncode == 0:
-            return str(found)
-    return Missing("not on this machine")
-
-
 def prepared(version: str, folder: Path, wheel: Path) -> Place | Missing:
     """An environment for this Python. That of .venv has everything already."""
-    program = python(version)
-    if isinstance(program, Missing):
-        return program
+    program = find(version)
+    if program is None:
+        return Missing("not on this machine")
     place = Place(folder / f"python-{version}")
     place.folder.mkdir()
     if version == THIS:
@@ -135,7 +124,7 @@ def main() -> int:
         folder = Path(name)
         folder.chmod(0o711)  # as root, the embedded server runs as another account and passes through here
         (folder / "dist").mkdir()
-        wheel, _ = built(folder / "dist")
+        wheel, _ = build(folder / "dist")
         wanted = dict.fromkeys(pair.python for pair in pairs)
         pythons = {version: pool.submit(prepared, version, folder, wheel) for version in wanted}
         at_hand = servers(folder)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Build wheel and sdist, and try both as people get them: alone, in an empty environment.
+"""Build wheels and sdist, and try them as people get them: alone, in an empty environment.
 
 The wheel is installed without any extra: what it brings and what an import costs are measured. With the extra
-`embedded` the tour of the README runs on it, without the clone. The sdist is unpacked, and its unit tests run in it.
+`embedded` the tour of the README runs on it, without the clone. The extras `console` and `lake` find their parts beside
+the wheel. The sdist is unpacked, and its unit tests run in it.
 Emits a line per step on stdout. Exits with 1 when a step fails, and when a figure is above its limit.
 """
 
@@ -22,17 +23,30 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+# Run as a program, this file is found beside the other tools and not in a package.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools.wheels import PARTS, ROOT, build
+
 DISTRIBUTIONS, IMPORT_MS = 8, 60.0
-#: What the wheel should be, and what it may be. Readable Python alone takes 0.9 MB: text, headers, RECORD. Zopfli would
-#: save 2 %, and xz for the SQL 65 kB, at the price of text that people cannot read where it is installed.
-WHEEL_BYTES, WHEEL_MOST = 1_000_000, 1_300_000
+#: Of the wheel that `pip install menzil` downloads. docs/decisions/0021-parts.md says what was weighed to reach it.
+WHEEL_BYTES = 1_000_000
 #: Seconds that one command may take.
 LONGEST = 1800
 TOUR = re.compile(r"In Python, \[examples/outbox\.py\].*?```python\n(.*?)```\n+```\n(.*?)```", re.DOTALL)
 #: Milliseconds of processor time, so that a busy machine changes little.
 _IMPORT = "import time; began = time.process_time(); {0}; print((time.process_time() - began) * 1000)"
 _BENEATH = "import psycopg"
+#: Asks for a part that is not there, and prints the hint. The room of Spark names the extra that brings Spark too.
+_ASK = "import {0}\nfrom menzil import MenzilError\ntry:\n    {1}\nexcept MenzilError as error:\n    print(error.hint)"
+_DOOR = {
+    "menzil-console": _ASK.format("menzil.console", "menzil.console.Console"),
+    "menzil-lake": _ASK.format("menzil", "import menzil.spark.lake"),
+}
+#: Spark itself is too large to be installed here.
+_WHOLE = (
+    "import menzil.console.app as app, pathlib; pathlib.Path(app.__file__).parents[1].joinpath('spark/read.py').open()"
+)
+_NAMED = {"menzil-lake": "spark"}
 #: Names are loaded when they are used, so the client and the worker are measured too.
 _OURS = ("import menzil", "from menzil import Menzil", "from menzil import Menzil, Worker")
 
@@ -69,30 +83,33 @@ class Place:
         return done.stdout
 
 
-def built(place: Path) -> tuple[Path, Path]:
-    """Wheel and sdist of this tree."""
-    command = [sys.executable, "-m", "hatchling", "build", "-d", str(place)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=LONGEST)
-    (wheel,), (sdist,) = place.glob("*.whl"), place.glob("*.tar.gz")
-    return wheel, sdist
-
-
 def look_into(wheel: Path) -> str:
-    """The wheel has the package, all of its SQL, and nothing else."""
-    with zipfile.ZipFile(wheel) as file:
-        names = set(file.namelist())
+    """The wheel and the parts beside it have the package, all of its SQL, and nothing else or twice."""
+    names = Counter[str]()
+    for one in wheel.parent.glob("*.whl"):
+        with zipfile.ZipFile(one) as file:
+            names.update(file.namelist())
     wanted = {
         # The files of these folders travel as one: tools/wheel_sql.py.
         re.sub(r"^(menzil/sql/(?:functions|views))/.*", r"\1.sql", path.relative_to(ROOT / "src").as_posix())
         for path in (ROOT / "src").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    inside = {name for name in names if ".dist-info/" not in name}
-    if inside != wanted:
-        raise FailedError(f"The wheel and src differ: {sorted(inside ^ wanted)[:5]}.")
+    inside = {name: count for name, count in names.items() if ".dist-info/" not in name}
+    if inside.keys() != wanted:
+        raise FailedError(f"The wheel and src differ: {sorted(inside.keys() ^ wanted)[:5]}.")
+    if twice := [name for name, count in inside.items() if count > 1]:
+        raise FailedError(f"Two wheels have the same file: {twice[:5]}.")
     size = wheel.stat().st_size
-    said = figure(f"{len(inside):,} files", size / 1e6, WHEEL_MOST / 1e6, "MB")
-    return said if size <= WHEEL_BYTES else f"{said}; missed: {WHEEL_BYTES / 1e6:g} MB\n{breakdown(wheel)}"
+    if size > WHEEL_BYTES:
+        raise FailedError(f"Above the limit: {size / 1e6:.3f} MB (at most {WHEEL_BYTES / 1e6:g}).\n{breakdown(wheel)}")
+    parts = (f"{one.name.split('-')[0]} {one.stat().st_size / 1e6:.3f} MB" for one in parts_of(wheel))
+    return ", ".join([f"{size / 1e6:.3f} MB (at most {WHEEL_BYTES / 1e6:g})", *parts])
+
+
+def parts_of(wheel: Path) -> list[Path]:
+    """The wheels beside it."""
+    return sorted(path for path in wheel.parent.glob("*.whl") if path != wheel)
 
 
 def breakdown(wheel: Path) -> str:
@@ -115,7 +132,8 @@ def install(place: Place, wheel: Path, extra: str = "") -> str:
     """Into an empty environment; how many distributions that brings."""
     if not place.python.exists():
         place.run(sys.executable, "-m", "venv", place.folder / "venv")
-    place.run(place.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{wheel}{extra}")
+    pip = (place.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--find-links", wheel.parent)
+    place.run(*pip, f"{wheel}{extra}")
     listed = place.run(place.python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check")
     brought = [line for line in listed.splitlines() if not line.startswith(("pip=", "setuptools=", "wheel="))]
     return figure("", len(brought), DISTRIBUTIONS, "distributions") if not extra else f"{len(brought)} distributions"
@@ -150,6 +168,23 @@ def tour(place: Place) -> str:
     return f"{len(said.splitlines())} lines as the README has them; {version}; doctor is content"
 
 
+def parted(place: Place, wheel: Path) -> str:
+    """Without its part a command says what to install; the extras bring the parts, which then answer."""
+    for part in PARTS:
+        said = place.run(place.python, "-c", _DOOR[part.name])
+        if f"pip install 'menzil[{_NAMED.get(part.name, part.extra)}]'" not in said:
+            raise FailedError(f"Without {part.name} its door says {said!r}.")
+    brought = install(place, wheel, "[console,lake]")
+    listed = place.run(place.python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check").split()
+    version = wheel.name.split("-")[1]
+    if missing := [part.name for part in PARTS if f"{part.name}=={version}" not in listed]:
+        raise FailedError(f"The extras did not bring {missing}.")
+    place.run(place.python, "-m", "menzil", "console", "--new-token", "ada:viewer")
+    place.run(place.python, "-c", _WHOLE)
+    place.run(place.python, "-m", "pip", "check", "--disable-pip-version-check")
+    return brought
+
+
 def tests_of(sdist: Path, place: Place) -> str:
     """The sdist brings its tests and what they read; they run with this environment and the sdist's own source."""
     with tarfile.open(sdist) as file:
@@ -176,13 +211,14 @@ def main() -> int:
         Path(folder).chmod(0o711)  # as root, the embedded server runs as another account and passes through here
         place = Place(Path(folder))
         (place.folder / "dist").mkdir()
-        wheel, sdist = built(place.folder / "dist")
+        wheel, sdist = build(place.folder / "dist", smallest=True)
         steps: dict[str, Callable[[], str]] = {
             "wheel": lambda: look_into(wheel),
             "install, no extra": lambda: install(place, wheel),
             "import": lambda: imported(place),
             "install [embedded]": lambda: install(place, wheel, "[embedded]"),
             "tour": lambda: tour(place),
+            "[console,lake]": lambda: parted(place, wheel),
             "sdist": lambda: tests_of(sdist, place),
         }
         for name, step in steps.items():

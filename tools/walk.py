@@ -31,7 +31,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
+# Run as a program, this file is found beside the other tools and not in a package.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools.wheels import ROOT, build
+
 PAGES = {name: ROOT / "docs" / "tutorials" / f"{name}.md" for name in ("fastapi", "django", "operator")}
 BLOCK = re.compile(r"<!-- walk: (\w+)(?: (\S+))? -->\n```\w*\n(.*?)```", re.DOTALL)
 #: Seconds that a page may take, and that one command may.
@@ -198,10 +201,9 @@ def walk(name: str, *, is_here: bool, transcript: Path | None = None) -> float:
 
 
 def _wheel(place: Path) -> dict[str, str]:
-    """Variables that let `pip install menzil` take a wheel of this tree, and no other version."""
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(place), str(ROOT)]
-    subprocess.run(command, check=True)
-    (wheel,) = place.glob("menzil-*.whl")
+    """Variables that let `pip install menzil` take the wheels of this tree, and no other version."""
+    wheel, sdist = build(place)
+    sdist.unlink()
     (place / "constraints.txt").write_text(f"menzil=={wheel.name.split('-')[1]}\n")
     return {"PIP_FIND_LINKS": str(place), "PIP_CONSTRAINT": str(place / "constraints.txt")}
 

@@ -14,6 +14,7 @@ from menzil.cli.database import connect, demand, located
 from menzil.cli.dsn import dsns_options, several_of
 from menzil.cli.lifeline import listener
 from menzil.cli.show import say
+from menzil.console import demand_extra
 from menzil.model.errors import UsageError
 from menzil.model.redact import Redactor
 from menzil.telemetry.logs import FORMATS, log_to_stderr
@@ -65,6 +66,7 @@ def console(
     Without a token it listens on this machine alone, and a person who reaches it is you, as admin. With tokens,
     people log in: viewer (no payloads), reader (redacted payloads), operator (acts), admin (settings and secrets).
     """
+    demand_extra()
     from menzil.console.hosts import is_loopback
 
     if new_token is not None:

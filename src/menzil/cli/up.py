@@ -85,7 +85,7 @@ def _given(option: str, value: Any) -> list[str]:
 
 
 def _demand_console() -> None:
-    if any(find_spec(name) is None for name in ("starlette", "uvicorn", "jinja2")):
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn", "jinja2", "menzil.console.app")):
         raise UsageError(
             "The console needs packages that are not installed.",
             hint="pip install 'menzil[console]', or go without it: menzil up --no-console",

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from menzil.model.errors import UsageError
+from menzil.model.parts import must_be_whole
 
 if TYPE_CHECKING:
     from menzil.console.access import Access
@@ -35,7 +36,8 @@ def __getattr__(name: str) -> Any:
 
 
 def demand_extra() -> None:
-    """Refuse to go on without the packages of the extra."""
+    """Refuse to go on without the packages of the extra. Ask before importing any other module of this room."""
+    must_be_whole("The console", "menzil.console.app", "menzil-console", "console")
     for package in NEEDED:
         try:
             import_module(package)

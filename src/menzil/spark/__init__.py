@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from menzil.spark.extra import must_be_installed
-from menzil.spark.read import read, relations
-from menzil.spark.session import explain, get_session
+
+# First: where the extra is not installed, the modules below may not be there.
+must_be_installed()
+
+from menzil.spark.read import read, relations  # noqa: E402
+from menzil.spark.session import explain, get_session  # noqa: E402
 
 __all__ = ["explain", "get_session", "read", "relations"]
-
-must_be_installed()

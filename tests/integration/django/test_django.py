@@ -24,7 +24,12 @@ ROOT = Path(__file__).resolve().parents[3]
 SHOP = ROOT / "examples" / "django_shop"
 PAGE = (ROOT / "docs" / "how-to" / "use-django.md").read_text()
 #: Where a Python with Django 6 may be, besides MENZIL_TEST_DJANGO6.
-PLACES = (str(ROOT / ".venv-django6" / "bin" / "python"), "python3.12", "python3.13", "python3.14")
+PLACES = (
+    *(str(ROOT / name / "bin" / "python") for name in ("build/django6", ".venv-django6")),
+    "python3.12",
+    "python3.13",
+    "python3.14",
+)
 
 
 @cache

@@ -12,6 +12,7 @@ import click
 from menzil.cli.database import connect, demand, located
 from menzil.cli.dsn import dsn_option
 from menzil.cli.show import say
+from menzil.console import demand_extra
 from menzil.model.errors import UsageError
 from menzil.telemetry.logs import FORMATS, log_to_stderr
 
@@ -38,6 +39,7 @@ def serve(
     DuckDB, Spark, Trino and others attach to it. Without a token it listens on this machine alone. It never writes, and
     serves no data: engines read the files of the lake by themselves, with their own credentials.
     """
+    demand_extra()
     from menzil.cli.console import VARIABLE, token_lines
     from menzil.console.hosts import is_loopback
 
