@@ -31,7 +31,6 @@ declare
   v_schedules boolean;
   v_late boolean;
   v_line bigint;         -- lane of the oldest fresh line, as channel * 16 + rank
-  v_newest bigint;       -- of the newest one
   v_proof xid8;
   v_due integer;         -- lanes whose turn has come, up to two of each priority
   v_turn_at timestamptz; -- the first of these turns: this dequeue need not look below it
@@ -81,9 +80,8 @@ begin
   select exists (select 1 from menzil.lease b where b.watch_at >= least(v_now, v_swept) - interval '2 s' and b.watch_at <= v_now),
          exists (select 1 from menzil.scheduled d where d.due_at >= least(v_now, v_swept) - interval '2 s' and d.due_at <= v_now),
          (select n.channel_id::bigint * 16 + coalesce(n.rank, 15) from menzil.line n where n.xid >= coalesce(k.folded_to, '0') order by n.xid limit 1),
-         (select n.channel_id::bigint * 16 + coalesce(n.rank, 15) from menzil.line n where n.xid >= coalesce(k.folded_to, '0') order by n.xid desc limit 1),
          cardinality(k.late) <= 16 and exists (select 1 from menzil.line n where n.xid = any (k.late)), k.folded_to, t.due, t.turn, greatest(v_floor, t.turn)
-    into v_leases, v_schedules, v_line, v_newest, v_late, v_proof, v_due, v_turn_at, v_floor
+    into v_leases, v_schedules, v_line, v_late, v_proof, v_due, v_turn_at, v_floor
     from (select count(*) as due, min(l.next_at) as turn from menzil.rank_used u
             cross join lateral (select l.next_at from menzil.lane l where l.rank = u.rank and l.next_at >= v_floor and l.next_at <= v_now
                                  order by l.next_at limit 2) l) t
@@ -96,7 +94,7 @@ begin
        and v_late is not true and (v_only is null or (v_line >> 4)::integer = any (v_only)) and v_now >= v_swept
        and (v_now <= v_swept + interval '100 ms' or v_now <= v_swept + interval '1 s'
             and pg_snapshot_xmax(pg_current_snapshot())::text::bigint - v_proof::text::bigint <= 50)
-       and v_line = v_newest then
+       and v_line = (select n.channel_id::bigint * 16 + coalesce(n.rank, 15) from menzil.line n where n.xid >= v_proof order by n.xid desc limit 1) then
       v_unlock := v_now + p_lock_ms * interval '1 ms';   -- of the fresh messages
       {fresh messages}
     end if;
