@@ -1,6 +1,6 @@
 """The whole pipeline as one program for spark-submit: it sends, works, exports, verifies, replays and audits.
 
-PIPELINE_DSN names the database, LAKE the lake. Each step prints one line, which the test compares.
+MENZIL_DSN names the database, LAKE the lake. Each step prints one line, which the test compares.
 """
 
 from __future__ import annotations
@@ -48,4 +48,4 @@ def main(dsn: str, lake: str) -> None:
 
 
 if __name__ == "__main__":
-    main(os.environ["PIPELINE_DSN"], os.environ["LAKE"])
+    main(os.environ["MENZIL_DSN"], os.environ["LAKE"])

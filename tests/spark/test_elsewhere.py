@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,21 +16,18 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from menzil.embedded import Embedded
 from menzil.spark.session.java import find_java, home_for_scripts
 from menzil.spark.session.launch import spark_home
-from tests.conftest import database
 from tests.spark import pipeline_program, stock
 
 pytestmark = pytest.mark.slow
 
 #: A session of ours first, then one of Spark alone: each is an application of the cluster, with executors of its own.
-PROGRAM = (
-    Path(pipeline_program.__file__).read_text()
-    + """
+PROGRAM = """
+    from menzil.spark import get_session
     spark = get_session()
     print("master:", spark.sparkContext.master, "name:", spark.sparkContext.appName)
-    print("shuffle:", spark.conf.get("spark.sql.shuffle.partitions"), flush=True)
+    print("shuffle:", spark.conf.get("spark.sql.shuffle.partitions"), "rows:", spark.range(10).count(), flush=True)
     spark.stop()
 
     from pyspark.sql import SparkSession
@@ -39,8 +37,7 @@ PROGRAM = (
     frame = reader.load().where("status = 'failed'")
     frame.explain("extended")
     print("failed:", frame.count(), "tasks:", frame.rdd.getNumPartitions())
-"""
-)
+    """
 
 
 @pytest.fixture
@@ -63,8 +60,8 @@ def environment(**more: str) -> dict[str, str]:
     }
 
 
-def submit(program: Path, *options: str, **more: str) -> str:
-    program.write_text(PROGRAM)
+def submit(program: Path, *options: str, text: str = PROGRAM, **more: str) -> str:
+    program.write_text(textwrap.dedent(text))
     command = [f"{spark_home()}/bin/spark-submit"]
     done = subprocess.run(
         [*command, "--conf", "spark.ui.enabled=false", "--driver-memory", "512m", *options, str(program)],
@@ -127,30 +124,52 @@ def cluster(place: Path) -> Iterator[str]:
             process.wait(30)
 
 
-@pytest.fixture
-def second_db(server: Embedded, _installed: str) -> Iterator[str]:
-    with database(server, "worked", _installed) as dsn:
-        yield dsn
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cluster")
 
 
-def test_a_program_of_spark_submit_runs_the_whole_pipeline_on_a_cluster_and_reads_there_without_a_session_of_ours(
-    db_with_history: str, second_db: str, tmp_path: Path
+@pytest.fixture(scope="module")
+def master(place: Path) -> Iterator[str]:
+    """The address of a cluster, whose logs and work lie in `place`."""
+    with cluster(place) as address:
+        yield address
+
+
+def test_a_program_of_spark_submit_runs_where_submit_says_and_reads_there_and_shows_the_password_nowhere(
+    db_with_history: str, master: str, place: Path, tmp_path: Path
 ) -> None:
-    """One program for all, since each application of a cluster starts two more Javas. No password is seen anywhere."""
-    passwords = {conninfo_to_dict(dsn)["password"] for dsn in (db_with_history, second_db)}
-    logs, place = tmp_path / "logs", tmp_path / "cluster"
+    password = conninfo_to_dict(db_with_history)["password"]
+    logs = tmp_path / "logs"
     logs.mkdir()
-    place.mkdir()
-    with cluster(place) as master:
-        said = submit(
-            tmp_path / "program.py",
-            *("--master", master, "--name", "nightly", "--executor-memory", "512m"),
-            *("--conf", "spark.sql.shuffle.partitions=3"),
-            *("--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir=file://{logs}"),
-            MENZIL_DSN=db_with_history,
-            PIPELINE_DSN=second_db,
-            LAKE=str(tmp_path / "lake"),
-        )
+    said = submit(
+        tmp_path / "program.py",
+        *("--master", master, "--name", "nightly", "--executor-memory", "512m"),
+        *("--conf", "spark.sql.shuffle.partitions=7"),
+        *("--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir=file://{logs}"),
+        MENZIL_DSN=db_with_history,
+    )
+    assert f"master: {master} name: nightly\nshuffle: 7 rows: 10\n" in said
+    assert "pushdown: false\n" in said, "the second session has a setting of ours"
+    assert "failed: 300 tasks: 3" in said
+    assert "Executor" in (place / "cluster.log").read_text()  # it ran there, not in the driver
+    assert password not in said
+    written = [*logs.rglob("*"), *place.glob("work*/**/std*"), place / "cluster.log"]
+    files = [file for file in written if file.is_file()]
+    assert len([file for file in files if file.is_relative_to(logs) and file.stat().st_size]) >= 2
+    works = [file.relative_to(place).parts[0] for file in files if file.is_relative_to(place) and "work" in str(file)]
+    assert len(set(works)) == 2
+    for file in files:
+        assert password.encode() not in file.read_bytes(), file.name
+
+
+def test_a_program_of_spark_submit_sends_exports_verifies_replays_and_audits_on_a_cluster(
+    db: str, master: str, place: Path, tmp_path: Path
+) -> None:
+    options = ["--conf", "spark.sql.shuffle.partitions=2", "--executor-memory", "512m"]
+    where = {"MENZIL_DSN": db, "LAKE": str(tmp_path / "lake")}
+    text = Path(pipeline_program.__file__).read_text()
+    said = submit(tmp_path / "pipeline.py", "--master", master, *options, text=text, **where)
     steps = re.findall(r"^(?:sent|exported|verified|replayed|audited): .+$", said, re.MULTILINE)
     assert steps == [
         "sent: 400, repeated: False",
@@ -163,19 +182,5 @@ def test_a_program_of_spark_submit_runs_the_whole_pipeline_on_a_cluster_and_read
         "exported: 40",
         "audited: True, ended: 440, violations: []",
     ]
-    assert f"master: {master} name: nightly\nshuffle: 3\n" in said
-    assert "pushdown: false\n" in said, "the second session has a setting of ours"
-    assert "failed: 300 tasks: 3" in said
-
-    # Tasks ran in the executors of both workers, not in the driver: of our session, and of that of Spark alone.
-    applications = sorted({path.name for path in place.glob("work*/app-*")})
-    assert len(applications) == 2
-    for name in applications:
-        assert {path.parents[2].name for path in place.glob(f"work*/{name}/*/stderr")} == {"work1", "work2"}
-    written = [*logs.rglob("*"), *place.glob("work*/**/std*"), place / "cluster.log"]
-    files = [file for file in written if file.is_file()]
-    assert len([file for file in files if file.is_relative_to(logs) and file.stat().st_size]) >= 2
-    for password in passwords:
-        assert password not in said
-        for file in files:
-            assert password.encode() not in file.read_bytes(), file.name
+    newest = max(place.glob("work*/app-*"), key=lambda path: path.name).name
+    assert len(list(place.glob(f"work*/{newest}/*/stderr"))) >= 2, "tasks ran in the executors of both workers"
