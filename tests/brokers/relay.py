@@ -23,7 +23,7 @@ class Relay:
         self._tls = tls  # for clients; Valkey's wheel has no TLS of its own
         self.swallow = self.mute = False
         self.cut_after: int | None = None
-        self.connections = 0
+        self.connections = self.sent = 0  # `sent`: bytes that went to the broker
         self._held: set[int] = set()
         self._released = asyncio.Event()
         self._answers = asyncio.Event()
@@ -82,6 +82,7 @@ class Relay:
             while data := await source.read(65536):
                 if number in self._held:
                     await self._released.wait()
+                self.sent += 0 if answers else len(data)
                 if answers:
                     await self._answers.wait()
                 if self.swallow or (self.mute and answers):

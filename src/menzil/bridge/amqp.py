@@ -51,6 +51,7 @@ class AmqpReader(Asking, Holding, AmqpLine):
         self._head: header.ContentHeader | Unread | None = None
         self._parts: list[bytes] = []
         self._left = 0  # bytes of the body that are still to come
+        self._drops = False  # messages, until the channel is closed
 
     def question(self, question: base.Frame) -> asyncio.Future[base.Frame]:
         """Send a method, and return what its answer will be."""
@@ -73,8 +74,24 @@ class AmqpReader(Asking, Holding, AmqpLine):
         if not isinstance(frame, commands.Connection.Blocked | commands.Connection.Unblocked):
             super().on_connection(frame)
 
+    async def give_back(self) -> None:
+        """Close the channel, so that the server has everything again that it sent, and open it anew.
+
+        It is read to its end meanwhile: a server whose connection takes nothing ends it after half a minute, and may
+        throw messages away that come back too often.
+        """
+        self._drops, self._deliver = True, None
+        closed = self.question(commands.Channel.Close(200, "", 0, 0))
+        self.release(self.records)
+        self.records.clear()
+        await self.answered(closed, 6 * ANSWER)
+        await self.ask(commands.Channel.Open())
+
     def on_channel(self, frame: Frame) -> None:
         """Take deliveries, and answers to questions."""
+        if self._drops and isinstance(frame, commands.Basic.Deliver | header.ContentHeader | Unread | Piece):
+            return
+        self._drops = self._drops and not isinstance(frame, commands.Channel.CloseOk)
         if self._deliver is not None:
             self._delivered(self._deliver, frame)
         elif isinstance(frame, commands.Basic.Deliver):
@@ -143,14 +160,17 @@ class AmqpSource(Source):
         self._out: list[Record] = []  # records of the last batch, until they are acknowledged
         self._counting: asyncio.Future[base.Frame] | None = None  # a question for the length of the queue, under way
         self._counted = 0  # its last answer
+        self._ahead = min(65535, int(self.config.get("batch") or AHEAD))  # messages that the server may send ahead
 
     async def open(self, positions: Positions) -> None:  # noqa: ARG002 # there are none
         """Connect and consume. An exclusive consumer keeps the order: a second process waits until it is gone."""
         session = await dialled(AmqpReader, self.config, (target(self.config),), self.surroundings, late_tls=False)
         assert isinstance(session, AmqpReader)
         self._reader = session
-        ahead = min(65535, int(self.config.get("batch") or AHEAD))
-        await session.ask(commands.Basic.Qos(0, ahead, False))
+        await self._consume(session)
+
+    async def _consume(self, session: AmqpReader) -> None:
+        await session.ask(commands.Basic.Qos(0, self._ahead, False))
         exclusive = self.config.get("exclusive") is not False
         consume = commands.Basic.Consume(0, self._queue, "menzil", False, False, exclusive, False, {})
         answer = await session.ask(consume)
@@ -160,6 +180,10 @@ class AmqpSource(Source):
     async def read(self, limit: int, seconds: float) -> Batch | None:
         """Return what came, as soon as something did."""
         reader = self._connected
+        if reader.full.is_set() and self._ahead > 1 and reader.is_open:
+            self._ahead = max(1, min(self._ahead // 2, len(reader.records) // 2))  # so many fit in any case, or fewer
+            await reader.give_back()
+            await self._consume(reader)
         if not reader.records:
             reader.came.clear()
             if reader.lost is None:
