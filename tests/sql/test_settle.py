@@ -23,6 +23,26 @@ def test_many_are_completed_in_one_call(queue: Queue) -> None:
     assert queue.one("select count(*) from menzil.archive where status = 'completed'") == 20
 
 
+def test_a_whole_batch_of_an_endpoint_ends_without_a_look_at_each_message(queue: Queue) -> None:
+    queue.call("create_endpoint", "hook", "http", {"url": "https://example.com/", "max_concurrency": 20})
+    sent = queue.send_batch("hook", 60)
+    queue.conn.execute("set track_functions = 'all'")
+    taken = queue.dequeue(40, ["hook"])
+    assert ids(taken) == sent[:20]  # as many as may be in flight
+    looked = "select coalesce(sum(calls), 0) from pg_stat_xact_user_functions where funcname = '_take_leases'"
+    with queue.conn.transaction():
+        assert queue.complete(*taken) == dict.fromkeys(sent[:20], "settled")
+        assert queue.one(looked) == 0
+    again = queue.dequeue(40, ["hook"])
+    assert ids(again) == sent[20:40]  # the slots came back, each once
+    assert queue.one("select last_success_at is not null from menzil.get_endpoint_health('hook')")
+    with queue.conn.transaction():
+        assert queue.complete(*again[:5]) == dict.fromkeys(sent[20:25], "settled")
+        assert queue.one(looked) == 1  # a part of a batch is looked up
+    assert ids(queue.dequeue(40, ["hook"])) == sent[40:45]
+    assert queue.complete(*taken) == dict.fromkeys(sent[:20], "unknown")
+
+
 def test_a_complete_that_is_rolled_back_did_not_happen(queue: Queue) -> None:
     sent = queue.send()
     message = queue.lease()
