@@ -85,3 +85,12 @@ def test_a_worker_that_ends_while_the_application_runs_is_told_in_the_log(
     with caplog.at_level(logging.ERROR, "menzil.fastapi"):
         asyncio.run(live())
     assert "no message is handled any more" in caplog.text
+
+
+def test_a_client_that_would_stop_the_event_loop_is_refused_when_the_application_is_written() -> None:
+    with menzil.Menzil("host=127.0.0.1 port=1") as mq:
+        for written in (lambda: queue(mq), lambda: lifespan(mq)):  # type: ignore[arg-type]
+            with pytest.raises(UsageError, match=r"takes a menzil\.AsyncMenzil, not Menzil"):
+                written()
+    with pytest.raises(UsageError, match=r"takes a menzil\.Worker as worker, not str"):
+        lifespan(worker="shop:tasks")  # type: ignore[arg-type]

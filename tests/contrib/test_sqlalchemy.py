@@ -139,6 +139,10 @@ def test_what_cannot_be_sent_fails_the_flush_and_what_cannot_work_is_refused(mq:
         outbox(Order, "orders", payload=lambda o: {}, order_key="x")
     with pytest.raises(UsageError, match="on='upsert'"):
         outbox(Order, "orders", payload=lambda o: {}, on="upsert")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="payload is a dict, not a function"):
+        outbox(Order, "orders", payload={"order": 1})  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="when is a bool, not a function"):
+        outbox(Order, "orders", payload=lambda o: {}, when=True)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="maps"):
         outbox(dict, "orders", payload=lambda o: {})
     lite = orm.sessionmaker(sqlalchemy.create_engine("sqlite://"))

@@ -41,8 +41,10 @@ def lifespan(
     console  closes its connections at the end; lifespans of mounted applications do not run
     inner    a lifespan of your own, which begins after these and ends before them; its state is the application's
     """
-    if mq is not None and not isinstance(mq, AsyncMenzil):
-        raise UsageError(f"lifespan takes a menzil.AsyncMenzil, not {type(mq).__name__}.")
+    if mq is not None:
+        _must_be_async("lifespan", mq)
+    if worker is not None and not isinstance(worker, Worker):
+        raise UsageError(f"lifespan takes a menzil.Worker as worker, not {type(worker).__name__}.")
 
     @asynccontextmanager
     async def live(app: Any) -> AsyncIterator[Any]:
@@ -60,11 +62,18 @@ def lifespan(
 
 def queue(mq: AsyncMenzil) -> Callable[[], Awaitable[AsyncMenzil]]:
     """Return a dependency: Queue = Annotated[AsyncMenzil, Depends(queue(mq))]."""
+    _must_be_async("queue", mq)
 
     async def found() -> AsyncMenzil:
         return mq
 
     return found
+
+
+def _must_be_async(name: str, mq: object) -> None:
+    if not isinstance(mq, AsyncMenzil):
+        hint = "a menzil.Menzil would stop the event loop while it waits for the database"
+        raise UsageError(f"{name} takes a menzil.AsyncMenzil, not {type(mq).__name__}.", hint=hint)
 
 
 @asynccontextmanager

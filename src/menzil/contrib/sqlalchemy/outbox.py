@@ -99,6 +99,10 @@ def outbox(
         is_mapped = False
     if not is_mapped:
         raise UsageError("outbox takes a class that SQLAlchemy maps.")
+    for word, function in (("payload", payload), ("when", when)):
+        if not callable(function) and (function is not None or word == "payload"):
+            hint = f"write {word}=lambda {model.__name__.lower()}: …"
+            raise UsageError(f"{word} is a {type(function).__name__}, not a function of the object.", hint=hint)
     if unknown := options.keys() - _OPTIONS:
         raise UsageError(f"A send has no {sorted(unknown)[0]!r}.", hint=f"it has {', '.join(sorted(_OPTIONS))}")
     return Outbox(model, name, changes, payload, when, publish, sessions, dumps, options)
