@@ -48,7 +48,7 @@ def test_help_and_completion_of_commands_do_without_the_driver() -> None:
 def test_an_error_of_the_driver_is_one_sentence() -> None:
     @click.command()
     def asking() -> None:
-        raise psycopg.OperationalError("the disk is full")
+        raise psycopg.errors.DiskFull("the disk is full")
 
     group = LazyGroup("menzil", places={})
     group.add_command(asking)

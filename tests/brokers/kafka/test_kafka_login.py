@@ -161,6 +161,8 @@ def test_a_token_that_is_wanted_when_the_worker_has_ended_is_refused_without_a_w
         return Tokens(Surroundings({}, "test"), system_lookup).getter(auth, plan(timeout_seconds=1))
 
     get = asyncio.run(getter())
+    gc.collect()  # what earlier tests left
+    recwarn.clear()
     with pytest.raises(RuntimeError, match="closed"):
         get("")
     gc.collect()
