@@ -82,8 +82,8 @@ def event_problems(spark: SparkSession, lake: Lake, dsn: str) -> list[str]:
     slices = lake.memory(EVENTS).slices(EVENTS)
     if not any(each.lean for each in slices):
         with psycopg.connect(understood(dsn), autocommit=True, application_name="menzil lake verify") as conn:
-            there = Fingerprint.total(logged(conn, covered(part for each in slices for part in each.parts)))
-        if there == total(slices):  # the database has forgotten none: the files hold what its lines are
+            logs = Fingerprint.total(logged(conn, covered(part for each in slices for part in each.parts)))
+        if logs == total(slices):  # the database has forgotten none: the files hold what its lines are
             return []
     kept = frame_of(spark, lake, [file.file_path for file in data_files(lake, EVENTS)], columns_of(lake, EVENTS))
     live, lost = read(spark, dsn, "event_log"), 0
