@@ -72,6 +72,21 @@ def test_the_shop_and_every_behaviour_work_on_this_django(line: str, server: Emb
     assert (re.findall(r"skipped=(\d+)", done.stderr) or ["0"]) == ["3" if line == "6" else "0"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("line", ["5.2", "6"])
+def test_manage_check_finds_misspelled_options_of_tasks(line: str, server: Embedded, tmp_path: Path) -> None:
+    """In a process of its own: the checks of Django 6 are only run if they are imported."""
+    python = sys.executable if line == "5.2" else django_6()
+    if python is None:
+        pytest.skip("no Python with Django 6: set MENZIL_TEST_DJANGO6 to one that has it")
+    text = "from behaviours_settings import *\n\nTASKS['default'].setdefault('OPTIONS', {})['max_retrys'] = 3\n"
+    (tmp_path / "misspelled_settings.py").write_text(text)
+    done = run(python, tmp_path, server.dsn, "check", "--settings", "misspelled_settings")
+    assert done.returncode == 1, done.stdout
+    assert "TASKS['default'] has the unknown option 'max_retrys'." in done.stderr
+    assert "Did you mean 'max_retries'?" in done.stderr
+
+
 def test_the_page_shows_the_files_of_the_shop() -> None:
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     files = [re.sub(r"\s+", " ", path.read_text()) for path in sorted(SHOP.rglob("*.py"))]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import psycopg
@@ -18,6 +20,10 @@ from menzil.contrib.django.queue import run_in
 from menzil.install import check as handshake
 from menzil.model.errors import MenzilError
 from menzil.ops import looking_tasks
+
+if find_spec("django.tasks") and find_spec("django.tasks.checks"):
+    # Django 6 has a check of TASKS that nothing imports, so that `manage.py check` passed over misspelled OPTIONS.
+    import_module("django.tasks.checks")
 
 
 @register()
