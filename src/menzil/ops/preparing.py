@@ -71,5 +71,6 @@ class Preparing:
             self.on = False
             self._tell(TOLD)
         conn.prepare_threshold = None
-        prepare_no_more(conn)
+        if isinstance(conn, psycopg.Connection):
+            prepare_no_more(conn)
         return True

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from menzil.model.errors import InvalidValueError, PermissionDeniedError, UsageError, translate
-from menzil.ops.direct import direct, direct_async
+from menzil.ops.direct import direct
 from menzil.ops.grants import grant_for
 from menzil.ops.loading import read_plainly_from
 from menzil.ops.op import Op, Rows
@@ -49,16 +49,6 @@ async def run_async(conn: psycopg.AsyncConnection[Any], op: Op[T], *, own: bool 
             rows = await cursor.fetchall()
     except (psycopg.Error, UnicodeEncodeError) as error:
         _raise_in_our_words(error, op, conn, own)
-        raise
-    return op.read(rows)
-
-
-async def run_alone(conn: psycopg.AsyncConnection[Any], op: Op[T]) -> T:
-    """Run the Op by the short way, on a connection of our own that commits each statement and no other task uses."""
-    try:
-        rows = await direct_async(conn).ask(conn, op)
-    except (psycopg.Error, UnicodeEncodeError) as error:
-        _raise_in_our_words(error, op, conn, own=True)
         raise
     return op.read(rows)
 

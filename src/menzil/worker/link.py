@@ -21,7 +21,7 @@ from menzil.model.errors import READ_ONLY, ConnectionFailedError, MenzilError, r
 from menzil.ops.connecting import NOT_READ_COMMITTED
 from menzil.ops.op import Op
 from menzil.ops.preparing import LOST, outdated
-from menzil.ops.run import run_alone, run_async
+from menzil.ops.run import run_async
 from menzil.worker.address import Address, Conn, SyncConn
 from menzil.worker.log import Log
 
@@ -99,7 +99,7 @@ class Link:
 
         async def work(conn: Conn) -> T:
             if self._address.read_committed:
-                return await run_alone(conn, op)
+                return await run_async(conn, op, own=True)
             async with conn.transaction():
                 return await run_async(conn, op, own=True)
 
