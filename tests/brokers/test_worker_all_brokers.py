@@ -47,14 +47,14 @@ class Goal:
 
 
 @pytest.fixture
-def server(kind: str, request: pytest.FixtureRequest) -> Any:
+def broker(kind: str, request: pytest.FixtureRequest) -> Any:
     """The broker, started before the clock of the test runs; Kafka is started by the test."""
     return None if kind == "kafka" else request.getfixturevalue({"amqp": "rabbit", "mqtt": "nats_mqtt"}[kind])
 
 
 @asynccontextmanager
-async def goal(kind: str, server: Any) -> AsyncIterator[Goal]:
-    async with {"amqp": _amqp, "kafka": _kafka, "mqtt": _mqtt}[kind](server) as found:
+async def goal(kind: str, broker: Any) -> AsyncIterator[Goal]:
+    async with {"amqp": _amqp, "kafka": _kafka, "mqtt": _mqtt}[kind](broker) as found:
         yield found
 
 
@@ -104,10 +104,10 @@ async def _mqtt(server: Any) -> AsyncIterator[Goal]:
 @pytest.mark.parametrize("kind", KINDS)
 @in_loop
 async def test_a_worker_that_is_asked_to_stop_waits_for_acknowledgements_and_hands_back_the_rest(
-    db: str, conn: psycopg.Connection, kind: str, answers: str, server: Any, tmp_path: Path
+    db: str, conn: psycopg.Connection, kind: str, answers: str, broker: Any, tmp_path: Path
 ) -> None:
     count = 50
-    async with goal(kind, server) as to:
+    async with goal(kind, broker) as to:
         create(conn, "x", to.protocol, to.config | {"timeout_seconds": 40})
         program = [sys.executable, "-m", "menzil", "worker", "--dsn", db, "--lease", "60"]
         program += ["--grace", "40" if answers == "in time" else "0.5"]
@@ -153,9 +153,9 @@ async def test_a_worker_that_is_asked_to_stop_waits_for_acknowledgements_and_han
 @pytest.mark.parametrize("kind", KINDS)
 @in_loop
 async def test_a_worker_that_dies_before_it_settles_sends_the_same_id_again(
-    db: str, conn: psycopg.Connection, kind: str, server: Any
+    db: str, conn: psycopg.Connection, kind: str, broker: Any
 ) -> None:
-    async with goal(kind, server) as to:
+    async with goal(kind, broker) as to:
         create(conn, "x", to.protocol, to.config)
         conn.execute("select menzil.send('x', '1')")
         program = [sys.executable, "-m", "menzil", "worker", "--dsn", db, "--lease", "3"]
@@ -185,9 +185,9 @@ async def test_a_worker_that_dies_before_it_settles_sends_the_same_id_again(
 @pytest.mark.parametrize("kind", KINDS)
 @in_loop
 async def test_a_broker_that_is_gone_opens_the_circuit_and_gets_all_when_it_is_back(
-    db: str, conn: psycopg.Connection, kind: str, server: Any
+    db: str, conn: psycopg.Connection, kind: str, broker: Any
 ) -> None:
-    async with goal(kind, server) as to:
+    async with goal(kind, broker) as to:
         create(conn, "x", to.protocol, to.config | {"timeout_seconds": 40, "connect_timeout_seconds": 1})
         conn.execute("select menzil.set_setting('circuit_breaker_cooldown', '5')")
         there, to.relay.target = to.relay.target, free_port()

@@ -13,7 +13,7 @@ begin
   if v_bridge.protocol in ('amqp', 'mqtt') then
     perform menzil._refuse_value(format('A bridge from %s has no positions.', v_bridge.protocol), 'The server knows which messages were acknowledged.');
   elsif p_position !~ (case v_bridge.protocol when 'redis' then '^[0-9]{1,20}-[0-9]{1,20}(#[0-9]{1,19})?$'
-                                           when 'nats' then '^[0-9]{1,19}(~[0-9]{1,19})?(#[0-9]{1,20})?$' else '^[0-9]{1,19}(#[0-9]{1,19}\.[0-9a-f]{16})?$' end) then
+                                           when 'nats' then '^[0-9]{1,19}(~[0-9]{1,19})?(#[0-9]{1,20})?$' else '^[0-9]{1,19}(#[0-9]{1,19}[.][0-9a-f]{16})?$' end) then
     perform menzil._refuse_value(format('%s is not a position of %s.', quote_literal(menzil._shown(p_position)), v_bridge.protocol),
       case v_bridge.protocol when 'redis' then 'Give the id of the last entry to pass over, such as 1526919030474-0.'
                              when 'nats' then 'Give the sequence of the last message to pass over, such as 41.' else 'Give the offset of the next record, such as 42.' end);
