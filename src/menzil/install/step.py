@@ -4,6 +4,10 @@ A statement that needs a table for itself queues, and everybody who comes later 
 seconds at most, gives way, and tries again a little later, until it gets through or its patience ends. It also gives
 way before deadlock_timeout is over: a client and the step may each wait for the other, and PostgreSQL would then end
 the client's transaction.
+
+Where both wait for each other, waiting longer helps neither, and the next try may be lucky. So most tries after the
+first wait only a moment, and there are many of them; every fourth one waits its full time, for clients whose
+transactions take longer than that moment.
 """
 
 from __future__ import annotations
@@ -24,6 +28,11 @@ from menzil.install.tree import Source
 T = TypeVar("T")
 Progress = Callable[[str], None]
 
+#: How long most tries after the first wait for a lock, in milliseconds.
+BRIEFLY = 100
+#: Seconds from one try to the next, at most.
+LONGEST = 1.0
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -41,10 +50,11 @@ def run_step(conn: psycopg.Connection[Any], doing: str, work: Callable[[], T], *
     """Run `work` in a transaction under the migration lock, again and again while others are in the way."""
     started = time.monotonic()
     delay = 0.1
+    attempt = 0
     while True:
         try:
             with conn.transaction():
-                _prepare(conn, pace, progress)
+                _prepare(conn, pace, progress, briefly=attempt % 4 != 0)
                 return work()
         except psycopg.Error as error:
             if not _passes(error):
@@ -54,7 +64,8 @@ def run_step(conn: psycopg.Connection[Any], doing: str, work: Callable[[], T], *
                 raise _locked(conn, doing, waited) from error
             progress(f"{doing}: another transaction holds a lock, trying again in {delay:.1f} s")
         time.sleep(delay)
-        delay = min(delay * 2, 5.0)
+        delay = min(delay * 1.5, LONGEST)
+        attempt += 1
 
 
 def execute(conn: psycopg.Connection[Any], body: str) -> None:
@@ -74,7 +85,7 @@ def execute_file(conn: psycopg.Connection[Any], source: Source) -> None:
         raise
 
 
-def _prepare(conn: psycopg.Connection[Any], pace: Pace, progress: Progress) -> None:
+def _prepare(conn: psycopg.Connection[Any], pace: Pace, progress: Progress, *, briefly: bool) -> None:
     # What others committed while we waited for the lock must be visible, so do not rely on the caller's default.
     execute(conn, "set transaction isolation level read committed")
     execute(conn, books.text("session"))
@@ -86,6 +97,13 @@ def _prepare(conn: psycopg.Connection[Any], pace: Pace, progress: Progress) -> N
     execute(conn, books.text("lock_timeout"))
     if pace.lock_timeout is not None:
         execute(conn, f"set local lock_timeout = {max(1, round(pace.lock_timeout * 1000))}")
+    elif briefly:
+        shorter = f"least({BRIEFLY}, s.setting::bigint)::text"
+        execute(
+            conn,
+            f"select pg_catalog.set_config('lock_timeout', {shorter}, true)"
+            " from pg_catalog.pg_settings s where s.name = 'lock_timeout'",
+        )
     execute(conn, books.text("become_owner"))
 
 
