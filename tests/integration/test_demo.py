@@ -100,7 +100,7 @@ def borrowed(server: Embedded, fresh_db: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # a minute alone; 290 s were not enough beside seventeen busy processes
+@pytest.mark.timeout(900)  # a minute alone, several beside a busy machine
 def test_the_demo_tells_a_story_that_adds_up_and_leaves_nothing_behind_but_its_lake_and_its_page() -> None:
     with tempfile.TemporaryDirectory(prefix="mz-", dir="/tmp") as place:
         Path(place).chmod(0o711)
