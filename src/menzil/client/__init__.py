@@ -1,43 +1,22 @@
 """The client: Menzil, and AsyncMenzil, which is the same, awaited.
 
-The modules in `aio` are written by hand, those in `sync` by tools/twins.py.
+The modules in `aio` are written by hand, those in `sync` by tools/twins.py. A program usually needs one of the two
+clients, so each is loaded when it is first asked for.
 """
 
-from menzil.client.aio.channels import AsyncChannels
-from menzil.client.aio.consuming import AsyncConsuming
-from menzil.client.aio.endpoints import AsyncEndpoints
-from menzil.client.aio.history import AsyncHistory
-from menzil.client.aio.messages import AsyncMessages
-from menzil.client.aio.pubsub import AsyncPubSub
-from menzil.client.aio.schedules import AsyncSchedules
-from menzil.client.aio.sending import AsyncSending
-from menzil.client.aio.upkeep import AsyncUpkeep
-from menzil.client.sync.channels import Channels
-from menzil.client.sync.consuming import Consuming
-from menzil.client.sync.endpoints import Endpoints
-from menzil.client.sync.history import History
-from menzil.client.sync.messages import Messages
-from menzil.client.sync.pubsub import PubSub
-from menzil.client.sync.schedules import Schedules
-from menzil.client.sync.sending import Sending
-from menzil.client.sync.upkeep import Upkeep
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from menzil.client.awaited import AsyncMenzil
+    from menzil.client.blocking import Menzil
 
 __all__ = ["AsyncMenzil", "Menzil"]
 
-
-class Menzil(Sending, PubSub, Consuming, Messages, Channels, Schedules, Endpoints, History, Upkeep):
-    """A client of the queue in one PostgreSQL database. Safe to share between threads; close it, or use `with`."""
+_MODULES = {"AsyncMenzil": "menzil.client.awaited", "Menzil": "menzil.client.blocking"}
 
 
-class AsyncMenzil(
-    AsyncSending,
-    AsyncPubSub,
-    AsyncConsuming,
-    AsyncMessages,
-    AsyncChannels,
-    AsyncSchedules,
-    AsyncEndpoints,
-    AsyncHistory,
-    AsyncUpkeep,
-):
-    """A client of the queue in one PostgreSQL database, for one event loop; close it, or use `async with`."""
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return globals().setdefault(name, getattr(import_module(_MODULES[name]), name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

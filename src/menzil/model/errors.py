@@ -37,7 +37,6 @@ database). A SQL function and the Python method in front of it refuse the same v
 from __future__ import annotations
 
 import re
-import shlex
 from typing import TYPE_CHECKING, ClassVar
 
 from menzil.model.said import Said
@@ -272,7 +271,9 @@ def unreachable(error: psycopg.Error) -> ConnectionFailedError:
     for pattern, helps in _REFUSALS:
         found = re.search(pattern, why)
         if found:
-            hint = helps.format(*map(shlex.quote, found.groups()))
+            from shlex import quote
+
+            hint = helps.format(*map(quote, found.groups()))
             break
     return ConnectionFailedError(f"The server cannot be reached: {why}", sqlstate=error.sqlstate, hint=hint)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -110,7 +109,9 @@ def _bound_to(endpoint: str, path: tuple[str, ...]) -> bytes:
 
 
 def _key_id(key: bytes) -> str:
-    return hashlib.sha256(b"menzil secret key:" + key).hexdigest()[:8]
+    from hashlib import sha256
+
+    return sha256(b"menzil secret key:" + key).hexdigest()[:8]
 
 
 def _read_key(text: str) -> bytes:

@@ -12,10 +12,8 @@ Clients, workers, the command and Spark ask here, so that a program and its work
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol
 
@@ -94,6 +92,8 @@ def why_embedded(environ: Mapping[str, str] | None = None) -> str:
 
 def _refuse_misspelled(environ: Mapping[str, str]) -> None:
     """A variable that was meant to name the database would lead to another one, and no error would say so."""
+    from difflib import get_close_matches
+
     for name in environ:
         meant = name.upper()
         misspelled = not meant.startswith(VARIABLE) and get_close_matches(meant, (VARIABLE,), 1, 0.85)
@@ -136,6 +136,9 @@ def _from_file(directory: Path) -> Dsn | None:
 
 
 def _read(file: Path) -> Dsn | None:
+    import tomllib
+    from difflib import get_close_matches
+
     try:
         said = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

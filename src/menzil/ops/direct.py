@@ -6,8 +6,8 @@ the client does. What an Op is, a text with casts and a few values, needs none o
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 import select
 from dataclasses import dataclass
 from functools import lru_cache
@@ -68,7 +68,7 @@ class Direct:
         self._threshold = conn.prepare_threshold
         self._uses: dict[str, int] = {}
         self._names: dict[str, bytes] = {}
-        self._prefix = f"menzil_{secrets.token_hex(8)}".encode()  # of this connection alone: see preparing.py
+        self._prefix = f"menzil_{os.urandom(8).hex()}".encode()  # of this connection alone: see preparing.py
         # Of the adapters, not of the connection: who keeps that would keep it in memory after the pool has closed it.
         self._transformer = Transformer(_Adapters(conn.adapters))
         self._poll = select.poll()

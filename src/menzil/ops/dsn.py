@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import TypeVar
 from urllib.parse import parse_qsl, quote
 
@@ -111,6 +110,8 @@ def _unknown(error: psycopg.Error) -> str:
     name = found[1] if found else ""
     if name in _ELSEWHERE:
         return f": it has no parameter {name}"
+    from difflib import get_close_matches
+
     known = [one.keyword.decode() for one in psycopg.pq.Conninfo.get_defaults()]
     near = get_close_matches(name, known, 1, 0.8)
     return f": it has no parameter {name}, but {near[0]}" if near else ""

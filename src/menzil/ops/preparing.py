@@ -10,7 +10,7 @@ the same name, with our values, and report no error.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -56,7 +56,7 @@ class Preparing:
         numbers: Any = getattr(conn, "_prepared", None)
         if self.on and hasattr(numbers, "_prepared_idx"):
             if numbers._prepared_idx == 0:
-                numbers._prepared_idx = secrets.randbits(60)
+                numbers._prepared_idx = int.from_bytes(os.urandom(8)) >> 4
         else:
             conn.prepare_threshold = None
 

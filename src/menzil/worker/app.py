@@ -1,9 +1,14 @@
-"""The worker of a user's program: its handlers, and how it is run."""
+"""The worker of a user's program: its handlers, and how it is run.
+
+A program that registers handlers imports this module, also where it only sends. The modules that lease and deliver are
+loaded when the worker runs.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from menzil.model.durations import Seconds, in_seconds
 from menzil.model.errors import UsageError
@@ -21,13 +26,14 @@ from menzil.ops.databases import Given as Several
 from menzil.ops.databases import Named, read_file, several
 from menzil.ops.dsn import Dsn
 from menzil.telemetry.tracing import Tracing
-from menzil.worker.company import Company
-from menzil.worker.log import LOGGER, Hide, Log
 from menzil.worker.options import BYTES, THREADS, Options
 from menzil.worker.registering import Registering
-from menzil.worker.shift import Shift
 from menzil.worker.signals import stop_signals
 from menzil.worker.tally import Tally
+
+if TYPE_CHECKING:
+    from menzil.worker.company import Company
+    from menzil.worker.shift import Shift
 
 
 class Worker(Registering):
@@ -101,7 +107,9 @@ class Worker(Registering):
             tracing=tracing,
         )
         self._options.check()
-        self._shift: Shift | Company | None = None
+        # While it runs: the shift of one database, or the company of several.
+        self._shift: Shift | None = None
+        self._company: Company | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, *, once: bool = False) -> Tally:
@@ -109,6 +117,8 @@ class Worker(Registering):
 
         With `dsn_file`, SIGHUP reads the file again and does not stop the worker.
         """
+        import_module("menzil.worker.company")  # with all that serve() needs, before the collector is told what stays
+
         # What the program has loaded stays: the collector need not look at it again and again. Messages come and go by
         # the thousand without cycles: it need not look as often, either.
         gc.freeze()
@@ -118,15 +128,18 @@ class Worker(Registering):
 
     async def serve(self, *, once: bool = False) -> Tally:
         """Work inside a program that has an event loop of its own, until stop() is called."""
-        if self._shift is not None:
+        if self._shift is not None or self._company is not None:
             raise UsageError("This worker runs already.")
+        from menzil.worker.company import Company
+        from menzil.worker.shift import Shift
+
         self._loop = asyncio.get_running_loop()
         if isinstance(self._dsn, Databases):
-            company = self._shift = Company(self._dsn.now, self._handlers, self._options, self._hooks, once=once)
+            company = self._company = Company(self._dsn.now, self._handlers, self._options, self._hooks, once=once)
             try:
                 return await company.run()
             finally:
-                self._shift = None
+                self._company = None
         with _database(self.dsn) as dsn:
             shift = self._shift = Shift(dsn, self._handlers, self._options, self._hooks, once=once)
             try:
@@ -139,7 +152,7 @@ class Worker(Registering):
 
         May be called from any thread.
         """
-        shift, loop = self._shift, self._loop
+        shift, loop = self._company or self._shift, self._loop
         if shift is not None and loop is not None:
             loop.call_soon_threadsafe(lambda: shift.stop(force=force))
 
@@ -161,20 +174,20 @@ class Worker(Registering):
             hint = "give it a list, a mapping or a file of databases when it is made"
             raise UsageError("This worker serves one database.", hint=hint)
         self._dsn.now = databases
-        company, loop = self._shift, self._loop
-        if isinstance(company, Company) and loop is not None:
+        company, loop = self._company, self._loop
+        if company is not None and loop is not None:
             loop.call_soon_threadsafe(company.change, databases)
 
     @property
     def databases(self) -> dict[str, str]:
         """Of a worker on several databases, how each stands: served, starting, unreachable, refused or leaving."""
-        return self._shift.states if isinstance(self._shift, Company) else {}
+        return {} if self._company is None else self._company.states
 
     @property
     def started(self) -> bool:
         """Whether it works now, or waits for a copy of a database to be adopted."""
-        if isinstance(self._shift, Company):
-            return self._shift.started
+        if self._company is not None:
+            return self._company.started
         return self._shift is not None and (self._shift.started or self._shift.standstill.told)
 
     def override(
@@ -214,10 +227,11 @@ class Worker(Registering):
                 loop.remove_signal_handler(number)
 
     def _signalled(self, number: int) -> None:
-        LOGGER.info("signal name=%s", signal.Signals(number).name)
+        logging.getLogger("menzil.worker").info("signal name=%s", signal.Signals(number).name)
+        running = self._company or self._shift
         if number == signal.SIGHUP and self.has_file:
             self._reload()
-        elif number != signal.SIGHUP or not (self._shift and self._shift.stopping):
+        elif number != signal.SIGHUP or not (running is not None and running.stopping):
             self.stop()
 
     @property
@@ -229,6 +243,8 @@ class Worker(Registering):
         try:
             self.reload()
         except UsageError as error:
+            from menzil.worker.log import Hide, Log
+
             Log(Hide()).error("reload_failed", error=error.message, hint=error.hint, then="the set stays as it was")
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from menzil.model.errors import UsageError
 from menzil.model.secrets import secret_keys
 from menzil.model.wire import Loads, json_loads
-from menzil.telemetry.serving import Listen
 from menzil.telemetry.tracing import Tracing, read_tracing
+
+if TYPE_CHECKING:
+    from menzil.telemetry.serving import Listen
 
 #: Seconds of a handler's lease.
 LEASE = 30.0
@@ -27,7 +29,7 @@ BATCH = 500
 
 def new_name() -> str:
     """Return a name that no other worker has."""
-    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+    return f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
 
 
 @dataclass(slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
@@ -41,6 +40,8 @@ def way_of(given: Any) -> Way:
     if isinstance(given, str):
         if given == "django" or (given.startswith("django:") and len(given) > len("django:")):
             return Way.DJANGO
+        from difflib import get_close_matches
+
         near = 'did you mean "django"?; ' if get_close_matches(given, ["django"]) else ""
         raise UsageError(f"transaction={given!r} is not known.", hint=near + _HINT)
     kinds = {kind.__name__ for kind in type(given).__mro__ if kind.__module__.startswith("sqlalchemy.")}

@@ -207,7 +207,7 @@ async def test_a_database_that_leaves_finishes_what_is_under_way(make: Make) -> 
     await until(lambda: begun[0] == 5, "five deliveries")
     app.change({"staying": staying})
     await until(lambda: app.databases.get("going") == "leaving", "it leaves")
-    company = app._shift
+    company = app._company
     assert isinstance(company, Company)
     leaving = company._branches["going"].shift
     app.change({"staying": staying})  # read again: it goes on to leave, and finishes what is under way
@@ -272,7 +272,7 @@ async def test_a_database_that_cannot_be_begun_leaves_nothing_in_the_shared_pool
 
     running = asyncio.create_task(app.serve())
     await until(lambda: app.databases == {"with": "served", "without": "refused"}, "one is served")
-    company = app._shift
+    company = app._company
     assert isinstance(company, Company)
     assert [len(pool._sources) for pool in company._pools.values()] == [1] * len(company._pools)
     app.stop()
