@@ -1,11 +1,15 @@
-"""Spark: sessions that work, the data source, and the jobs of the pipeline. Needs `pip install 'menzil[spark]'`."""
+"""Spark: sessions that work, the data source, and the jobs of the pipeline; and the lake, in `menzil.spark.lake`.
+
+What runs Spark needs `pip install 'menzil[spark]'`. Reading and registering the lake needs no Spark: there
+`pip install 'menzil[lake]'` is enough.
+"""
 
 from __future__ import annotations
 
-from menzil.spark.extra import must_be_installed
+from menzil.spark.extra import part_must_be_installed
 
-# First: where the extra is not installed, the modules below may not be there.
-must_be_installed()
+# First: where no extra is installed, the modules below are not there.
+part_must_be_installed()
 
 from menzil.spark.read import read, relations  # noqa: E402
 from menzil.spark.session import explain, get_session  # noqa: E402

