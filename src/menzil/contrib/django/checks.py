@@ -18,7 +18,7 @@ from django.db import DatabaseError, connections
 from menzil.contrib.django import conf
 from menzil.contrib.django.queue import run_in
 from menzil.install import check as handshake
-from menzil.model.errors import MenzilError
+from menzil.model.errors import MenzilError, SchemaMissingError, SchemaTooOldError
 from menzil.ops import looking_tasks
 
 if find_spec("django.tasks") and find_spec("django.tasks.checks"):
@@ -126,7 +126,9 @@ def _schema(alias: str) -> Iterator[CheckMessage]:
     except MenzilError as refused:
         error = refused
     if error is not None:
-        yield Warning(error.message, hint="Run manage.py migrate.", id="menzil.W003")
+        does = {SchemaMissingError: "installs", SchemaTooOldError: "upgrades"}.get(type(error))
+        hint = error.hint if does is None else f"manage.py migrate {does} it."
+        yield Warning(error.message, hint=hint, id="menzil.W003")
         return
     if not any(backend.database == alias for backend in conf.backends()):
         return

@@ -19,6 +19,8 @@ from django.test import SimpleTestCase, override_settings
 from behaviours.working import ask
 from menzil.contrib.django import conf
 from menzil.contrib.django.management.commands.menzil import Command
+from menzil.install.check import Status
+from menzil.model.errors import SchemaMissingError, SchemaTooNewError, SchemaTooOldError
 
 #: What takes seconds and does not depend on the Django, and what cannot be on Django 6.
 once = skipUnless(VERSION < (6,), "looked at on Django 5.2")
@@ -69,6 +71,15 @@ class ProjectTests(SimpleTestCase):
         self.assertEqual(warned(), [])
         with patch.dict(connection.settings_dict, NAME="template1"):
             self.assertEqual(warned(), ["menzil.W003"])
+        for name, error, hint in (
+            ("missing", SchemaMissingError("It is missing."), "manage.py migrate installs it."),
+            ("old", SchemaTooOldError("It is old."), "manage.py migrate upgrades it."),
+            ("new", SchemaTooNewError("It is new."), SchemaTooNewError.default_hint),
+        ):
+            # No released menzil is newer than this one, so the answer of the handshake is given.
+            with self.subTest(name), patch.object(Status, "error", lambda _, error=error: error):
+                (said,) = (one for one in run_checks(databases=["default"]) if one.id == "menzil.W003")
+                self.assertEqual((said.msg, said.hint), (error.message, hint))
         ask("select menzil.set_setting('archive_completed', 'false')")
         self.addCleanup(ask, "select menzil.set_setting('archive_completed', 'true')")
         self.assertEqual(warned(), ["menzil.W004"])
