@@ -58,7 +58,7 @@ These waits are part of what menzil promises, so they have no row above.
 A dequeue folds news of all channels on its way, also if it names some. So it may hold lanes of channels that it does not
 serve. Call it in a transaction of its own and commit at once; the client and the worker do.
 
-## What PostgreSQL makes everybody wait for
+## What PostgreSQL makes every session wait for
 
 An ACCESS EXCLUSIVE lock on a table that messages pass stops everything that needs the table, until the transaction ends. menzil
 takes no such lock on the way of a message. Nothing is lost, no role gets an error, and everything goes on when it ends. There is no

@@ -1,4 +1,4 @@
-"""What PostgreSQL makes everybody wait for, and what waits because it must: nothing fails, and everything goes on."""
+"""What PostgreSQL makes every session wait for, and what must wait: nothing fails, and everything goes on."""
 
 from __future__ import annotations
 

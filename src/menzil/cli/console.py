@@ -74,7 +74,7 @@ def console(
         return
     lines = [*tokens, *os.environ.get(VARIABLE, "").split(), *token_lines(tokens_file)]
     if not lines and not is_loopback(host):
-        sentence = f"{host} is not this machine alone, and there is no token: anybody could act."
+        sentence = f"{host} is not this machine alone, and there is no token: every client could act."
         raise UsageError(sentence, hint="make one with `menzil console --new-token NAME:ROLE`, then give --token")
     from menzil.console import Console, Consoles
     from menzil.console.door import local_access

@@ -35,7 +35,7 @@ COMMANDS: dict[str, Place] = {
         "menzil.cli.plans:plan", "Redrive, replay or cancel many messages: at a pace, with stop and take back."
     ),
     "pulse": Place("menzil.cli.pulse:pulse", "Show what was sent, ended and failed, minute by minute."),
-    "publish": Place("menzil.cli.pubsub:publish", "Send an event to everybody who has subscribed."),
+    "publish": Place("menzil.cli.pubsub:publish", "Send an event to all its subscribers."),
     "replay": Place("menzil.cli.replay:replay", "Send ended messages once more."),
     "report": Place("menzil.cli.report:report", "Write a page about deliveries: what is wrong, how much, how fast."),
     "schedule": Place("menzil.cli.schedule:schedule", "Look at and change messages that repeat."),

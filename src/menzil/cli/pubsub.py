@@ -111,7 +111,7 @@ def unsubscribe(db: Database, words: tuple[str, ...]) -> None:
 @json_option
 @on_database
 def publish(db: Database, event_type: str, body: str | None, as_json: bool, **options: Any) -> None:
-    """Send BODY to everybody who has subscribed to EVENT_TYPE, and print how many messages that made.
+    """Send BODY to all subscribers of EVENT_TYPE, and print how many messages that made.
 
     BODY is JSON, @FILE for the contents of a file, or - for standard input; without it the event is an empty object.
     """

@@ -45,7 +45,7 @@ def get(db: Database, name: str, as_json: bool) -> None:
 @click.argument("value")
 @on_database
 def set_setting(db: Database, name: str, value: str) -> None:
-    """Change a setting for everybody.
+    """Change a setting for all sessions.
 
     It counts from the next transaction on; the value `default` sets it back. Seconds and bytes may carry a unit: 30s,
     "5 min", 64kB.

@@ -24,7 +24,7 @@ class Endpoint:
     name: str
     protocol: str
     config: Mapping[str, Any] = field(repr=False)
-    updated_at: datetime  # changes with the config: whatever is kept per endpoint is kept under (id, updated_at)
+    updated_at: datetime  # changes with the config: all that is kept per endpoint is kept under (id, updated_at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Probe:
-    """What the catalog tells anybody: the row of state.sql."""
+    """What the catalog tells every role: the row of state.sql."""
 
     who: str
     database: str

@@ -1,6 +1,6 @@
 """One step of an installation: a transaction that never makes the workers wait for long.
 
-A statement that needs a table for itself queues, and everybody who comes later queues behind it. So each step waits two
+A statement that needs a table for itself queues, and every later statement queues behind it. So each step waits two
 seconds at most, gives way, and tries again a little later, until it gets through or its patience ends. It also gives
 way before deadlock_timeout is over: a client and the step may each wait for the other, and PostgreSQL would then end
 the client's transaction.

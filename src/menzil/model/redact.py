@@ -1,4 +1,4 @@
-"""Hides secrets before anybody sees them: one redaction for the console, the command line, logs and exports.
+"""Hides secrets before they are shown: one redaction for the console, the command line, logs and exports.
 
     >>> Redactor(["password", "*token*", "$.card.*"]).value({"user": "ada", "card": {"number": 4111}})
     {'user': 'ada', 'card': {'number': '[redacted]'}}

@@ -27,7 +27,7 @@ AsyncConn = psycopg.AsyncConnection[Any]
 #: How the database refuses a dequeue outside READ COMMITTED.
 NOT_READ_COMMITTED = "25001"
 
-#: What everybody adds to a DSN, and what it has no say in: answers are read as UTF-8.
+#: What every connection adds to its DSN. The encoding is always UTF-8, also where the DSN names another.
 #: Nothing that a pooler in transaction mode would mind.
 _ADDED = {"connect_timeout": 10}
 _ALWAYS = {"client_encoding": "utf8", "autocommit": True}

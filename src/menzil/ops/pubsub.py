@@ -1,4 +1,4 @@
-"""Event types, subscriptions, and events on their way to everybody who has subscribed."""
+"""Event types, subscriptions, and events on their way to their subscribers."""
 
 from __future__ import annotations
 

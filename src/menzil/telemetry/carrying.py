@@ -55,7 +55,7 @@ def of_message(message: object) -> SpanContext | None:
 
 
 def read(fields: object) -> SpanContext | None:
-    """The context in a mapping that anybody may have written."""
+    """The context in a mapping whose text is not trusted."""
     if not isinstance(fields, Mapping) or not isinstance(fields.get(TRACEPARENT), str):
         return None
     carrier = {TRACEPARENT: fields[TRACEPARENT]}

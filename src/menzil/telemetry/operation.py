@@ -119,7 +119,7 @@ class Operation:
 
     @property
     def context(self) -> SpanContext | None:
-        """What others may link to; None where the span is not recorded by anybody."""
+        """What others may link to; None where no SDK records the span."""
         context = self.span.get_span_context()
         return context if context.is_valid else None
 

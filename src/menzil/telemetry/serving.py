@@ -1,4 +1,4 @@
-"""A small HTTP server for one page, /metrics: on this machine alone, or for who has the token.
+"""A small HTTP server for one page, /metrics: on this machine alone, or for clients with the token.
 
 Its own thread answers, so that neither a worker's loop nor a command waits for a slow client. Without a token it
 answers only to names of this machine: a page elsewhere may let its own name point to 127.0.0.1 (DNS rebinding).
@@ -31,7 +31,7 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def new_token() -> tuple[str, str]:
-    """A token for who scrapes, and its SHA-256 for who serves."""
+    """A token for the scraper, and its SHA-256 for the server."""
     token = f"mz_{secrets.token_urlsafe(32)}"
     return token, hashlib.sha256(token.encode()).hexdigest()
 
@@ -45,12 +45,14 @@ class Listen:
     digest: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse to show the metrics to everybody."""
+        """Refuse an address beyond this machine without a token."""
         if self.digest is not None and not _DIGEST.fullmatch(self.digest):
             hint = "give the SHA-256 of the token, as `menzil metrics --new-token` prints it"
             raise UsageError("The token of the metrics is not 64 hexadecimal digits.", hint=hint)
         if self.digest is None and not _is_loopback(self.host):
-            sentence = f"{self.host} is not this machine alone, and there is no token: anybody could read the metrics."
+            sentence = (
+                f"{self.host} is not this machine alone, and there is no token: every client could read the metrics."
+            )
             raise UsageError(sentence, hint="make one with `menzil metrics --new-token`")
 
 

@@ -18,7 +18,7 @@ from menzil.testing.wanted import Wanted
 
 #: Seconds between two looks.
 PAUSE = 0.02
-#: More names than anybody reads; a guess needs them all.
+#: Most names of channels that are read, to guess which one was meant.
 NAMES = 100_000
 
 
@@ -120,7 +120,7 @@ def all_sent(
 
 
 def check_count(count: int | None) -> None:
-    """Refuse a count that is none."""
+    """Refuse a count that is not a whole number above 0."""
     if count is not None and (type(count) is not int or count < 1):
         raise UsageError("count is a whole number, 1 or more.", hint="refute_sent says that nothing was sent")
 

@@ -50,7 +50,7 @@ class Address:
         return [text for text in (*spelled, self.dsn if found[0] else "") if text]
 
     async def connect(self, purpose: str, *, plain: bool = True) -> Conn:
-        """Open a connection in autocommit; `plain` for our own Ops, otherwise with the adapters everybody knows."""
+        """Open a connection in autocommit; `plain` for our own Ops, otherwise with psycopg's usual adapters."""
         conn = await connecting.connect_async(self.dsn, self.options(purpose))
         self.preparing.fit(conn)
         if plain:

@@ -44,7 +44,7 @@ class Hide:
         return text
 
     def redact(self, text: str) -> str:
-        """Return the text as anybody may see it."""
+        """Return the text without secrets and without what the setting `redact` names."""
         return self.redactor.text(self(text))
 
     def learn(self, setting: str | None) -> None:

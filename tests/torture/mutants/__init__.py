@@ -217,7 +217,7 @@ MUTANTS: dict[str, Mutant] = {
         ),
     ),
     "housekeeping_without_timeout": Mutant(
-        "Housekeeping waits for a lock that it wants for itself alone, and everybody else waits behind it.",
+        "Housekeeping waits for a lock that it wants for itself alone, and every other statement waits behind it.",
         ("held_up",),
         edits=in_sql.HOUSEKEEPING_WITHOUT_TIMEOUT,
         plan=_run(600, 2, "stranger", "work", **_WORKERS, gap=6.0, options={"strangers": ["reader"]}),

@@ -194,7 +194,7 @@ FRESH_WAY_WITHOUT_WITHDRAWALS = (
     _made_anew("message_dequeue"),
 )
 
-#: Housekeeping waits for a lock that it wants for itself alone, and everybody else waits behind it.
+#: Housekeeping waits for a lock that it wants for itself alone, and every other statement waits behind it.
 HOUSEKEEPING_WITHOUT_TIMEOUT = (
     Edit(
         "4_housekeeping/cleanup_old_archive_partitions.sql",

@@ -62,7 +62,7 @@ def alter(db: Database, name: str, channel: str | None, event_type: str | None, 
 
 
 def described(db: Database, name: str) -> Record:
-    """Return a bridge, or refuse a name that is none."""
+    """Return a bridge, or refuse a name that no bridge has."""
     found = db.run(bridges.bridge(name))
     if found is None:
         raise UnknownNameError(f"There is no bridge named {name!r}.", hint="`menzil bridge list` shows them")

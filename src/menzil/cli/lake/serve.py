@@ -45,7 +45,7 @@ def serve(
 
     lines = [*tokens, *os.environ.get(VARIABLE, "").split(), *token_lines(tokens_file)]
     if not lines and not is_loopback(host):
-        sentence = f"{host} is not this machine alone, and there is no token: anybody could look."
+        sentence = f"{host} is not this machine alone, and there is no token: every client could look."
         raise UsageError(sentence, hint="make one with `menzil console --new-token NAME:viewer`, then give --token")
     from menzil.console.catalog_app import CatalogApp
     from menzil.console.door import local_access

@@ -1,4 +1,4 @@
-"""`menzil pipeline fanout`: a table of events goes to everybody who has subscribed."""
+"""`menzil pipeline fanout`: a table of events goes to their subscribers."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from menzil.cli.lazy import LazyGroup, Place
 PLACES: dict[str, Place] = {
     "audit": Place("menzil.cli.pipeline.audit:audit", "Check on the history that every promise was kept."),
     "export": Place("menzil.cli.pipeline.export:export", "Bring the archive to a lake of Parquet files."),
-    "fanout": Place("menzil.cli.pipeline.fanout:fanout", "Send a table of events to everybody who has subscribed."),
+    "fanout": Place("menzil.cli.pipeline.fanout:fanout", "Send a table of events to their subscribers."),
     "replay": Place("menzil.cli.pipeline.replay:replay", "Send messages of the lake once more."),
     "report": Place("menzil.cli.report:report", "Write a page about deliveries: the same as `menzil report`."),
     "send": Place("menzil.cli.pipeline.send:send", "Send the rows of files or of a table."),

@@ -15,7 +15,7 @@ class AsyncUpkeep(AsyncClient):
         return await self._run(ops.setting(name), conn)
 
     async def set_setting(self, name: str, value: str | float | bool, *, conn: AsyncBorrowed | None = None) -> None:
-        """Change a setting for everybody, at once."""
+        """Change a setting for all sessions, at once."""
         await self._run(ops.set_setting(name, value), conn)
 
     async def maintain(self, *, conn: AsyncBorrowed | None = None) -> None:

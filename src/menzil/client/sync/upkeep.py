@@ -16,7 +16,7 @@ class Upkeep(Client):
         return self._run(ops.setting(name), conn)
 
     def set_setting(self, name: str, value: str | float | bool, *, conn: Borrowed | None = None) -> None:
-        """Change a setting for everybody, at once."""
+        """Change a setting for all sessions, at once."""
         self._run(ops.set_setting(name, value), conn)
 
     def maintain(self, *, conn: Borrowed | None = None) -> None:

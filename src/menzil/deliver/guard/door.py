@@ -1,7 +1,7 @@
 """The guard itself: reads URLs, resolves hosts, judges addresses, as the settings say.
 
-A delivery parses its URL, resolves the target, and connects to one of the addresses it was given and to nothing else:
-between judging and connecting nobody asks for the name again, so an answer that changes in between changes nothing.
+A delivery parses its URL, resolves the target, and connects to one of the addresses it was given and to nothing else.
+Between judging and connecting the name is not resolved again, so a DNS answer that changes in between changes nothing.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Guard:
         return other
 
     def parse(self, url: str, *, proxy: bool = False) -> Target:
-        """Read a URL strictly, or raise RefusedUrlError. A proxy may be http:// whatever the settings say."""
+        """Read a URL strictly, or raise RefusedUrlError. A proxy may be http:// with all settings."""
         target = self._targets.get((url, proxy))
         if target is None:
             target = read_url(url, allow_http=proxy or self._rules[1])
@@ -82,7 +82,7 @@ class Guard:
         return target
 
     def judge(self, address: str | IpAddress) -> str | None:
-        """Say why nobody may connect to this address, or None."""
+        """Say why a delivery may not connect to this address, or None."""
         return self._judge.judge(ip_address(address) if isinstance(address, str) else address)
 
     async def resolve(self, target: Target, deadline_seconds: float) -> list[Address]:

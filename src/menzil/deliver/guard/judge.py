@@ -26,7 +26,7 @@ class Judge:
         self._allowed = tuple(allowed_networks)
 
     def judge(self, address: IpAddress) -> str | None:
-        """Say why nobody may connect to this address, or None."""
+        """Say why a delivery may not connect to this address, or None."""
         if isinstance(address, IPv6Address) and address in _MAPPED:
             # The kernel connects to the inner one: the spelling adds nothing.
             address = IPv4Address(int(address) & _MASK)

@@ -4,7 +4,7 @@ Kinds of closed networks, and what opens them:
 
     internal   the setting http_allow_internal_urls, or the network is listed in http_allowed_networks
     special    listed in http_allowed_networks
-    metadata   listed in http_allowed_networks as that one address, /32 or /128: they give credentials to whoever asks
+    metadata   listed in http_allowed_networks as that one address, /32 or /128: they give credentials to every client
     never      nothing
 """
 
@@ -84,7 +84,7 @@ SPECIAL = _closed("special", {
 #: In the order in which they are asked: an address that is several things is the most dangerous of them.
 CLOSED: tuple[Closed, ...] = (*METADATA, *NEVER, *INTERNAL, *SPECIAL)
 
-#: Addresses of version 6 that have been given out to anybody at all, and those of the well-known NAT64.
+#: Addresses of version 6 that have been assigned, and those of the well-known NAT64.
 GLOBAL_6 = (IPv6Network("2000::/3"), IPv6Network("64:ff9b::/96"))
 UNASSIGNED_6 = Closed(IPv6Network("::/0"), "special", "no address of the public network")
 

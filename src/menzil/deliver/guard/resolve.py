@@ -1,8 +1,8 @@
 """Asks the system's resolver for all addresses of a name: with a deadline, and never with more threads than SLOTS.
 
-A question cannot be taken back: getaddrinfo sits in its thread until the name servers answer or it gives up. So a slot
-is free again when its thread has ended, not when somebody stopped waiting; whoever asks for a name that is being asked
-for waits for that answer, so one dead name takes one slot; and the threads are daemons: none of them holds up the exit.
+A lookup cannot be cancelled: getaddrinfo occupies its thread until the name servers answer or it gives up. A slot is
+therefore free again when its thread has ended, not when a delivery has stopped waiting. Deliveries that ask for the
+same name share one lookup, so a dead name takes one slot. The threads are daemons, so they do not delay the exit.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Resolver:
     async def _ask(self, host: str) -> asyncio.Future[list[str]]:
         while host not in self._asked:
             await self._slots.acquire()
-            if host in self._asked:  # somebody else asked while this one waited for a slot
+            if host in self._asked:  # another delivery asked while this one waited for a slot
                 self._slots.release()
                 break
             loop = asyncio.get_running_loop()
@@ -80,7 +80,7 @@ class Resolver:
         found: list[str] | Exception
         try:
             found = self._lookup(host)
-        except Exception as error:  # whatever it is, the slot must come back
+        except Exception as error:  # after every error the slot must come back
             found = error
         with suppress(RuntimeError):  # the loop was closed meanwhile
             loop.call_soon_threadsafe(self._answered, host, found)

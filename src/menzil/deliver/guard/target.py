@@ -1,6 +1,6 @@
 """Reads a URL once, strictly. What two parsers might read differently is refused, never repaired.
 
-Whoever sends uses the parts of the Target, not the text, so there is no second parser that could disagree.
+The sender uses the parts of the Target, not the text, so there is no second parser that could disagree.
 """
 
 from __future__ import annotations

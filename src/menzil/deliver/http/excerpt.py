@@ -14,7 +14,7 @@ from menzil.deliver.wire import Answer
 LONGEST = 2000
 SHORT = 200
 _HIDDEN = "***"
-# What looks like credentials, whoever's they are.
+# What looks like credentials, also those of other systems.
 _CREDENTIALS = re.compile(
     r"(?<=[Bb]asic )[\w.~+/-]{16,}=*|(?<=[Bb]earer )[\w.~+/-]{16,}=*|(?<=Signature=)[0-9a-f]{64}", re.ASCII
 )
@@ -54,7 +54,7 @@ def _spellings(secret: str) -> set[str]:
 
 
 def excerpt(answer: Answer, hider: Hider) -> str:
-    """Return the beginning of a body as text, or what it is when it is none."""
+    """Return the beginning of a body as text; of a body that is not text, its type and size."""
     body = answer.body
     if not body:
         return ""

@@ -52,7 +52,7 @@ class OAuth:
         if self._fetching is None:
             self._fetching = loop.create_task(self._fetch(fetch))
             self._fetching.add_done_callback(self._fetched)
-        # Shielded: others wait for it too, and whoever asked first may be stopped.
+        # Shielded: others wait for it too, and the delivery that asked first may be stopped.
         return await asyncio.shield(self._fetching)
 
     def seconds_left(self) -> float:
@@ -60,7 +60,7 @@ class OAuth:
         return self._until - asyncio.get_running_loop().time()
 
     def spent(self, token: str) -> None:
-        """Forget a token that was not accepted, unless somebody already got another."""
+        """Forget a token that was not accepted, unless another delivery has already got a new one."""
         if self._token == token:
             self._token = None
 

@@ -59,7 +59,7 @@ def _context(tls: Mapping[str, Any], system: bool, alpn: list[str]) -> ssl.SSLCo
 
 
 def _load_key(context: ssl.SSLContext, cert: str, key: str) -> None:
-    # OpenSSL reads keys from files only. This one is ours alone, and gone before anybody connects.
+    # OpenSSL reads keys from files only. This one is ours alone, and removed before the first connection.
     handle, path = tempfile.mkstemp(prefix="menzil-")
     try:
         with os.fdopen(handle, "w") as file:

@@ -88,7 +88,7 @@ class Reader:
         start, end = 0, len(held)
         try:
             while end - start >= 2:
-                if held[start] not in self._expected:  # found before a length that is none is waited for
+                if held[start] not in self._expected:  # checked first: the bytes after it are no length
                     raise CodecError("a packet has a type that is not expected")
                 size, at = held[start + 1], start + 2
                 if size & 128:

@@ -43,8 +43,8 @@ class Client:
             try:
                 return await connection.send(head, body, deadline, seconds)
             except StaleError:
-                # It was closed while nobody used it, and nothing came back: this request was never answered. Once more
-                # on a new connection, which is never stale.
+                # The receiver closed the idle connection and answered nothing. The request is sent once more, on a new
+                # connection, which is never stale.
                 connection = None
             except asyncio.CancelledError:
                 connection.abort()

@@ -88,7 +88,7 @@ class Connection(asyncio.Protocol):
         self.abort()
 
     def abort(self) -> None:
-        """Drop the connection, whatever it is doing."""
+        """Drop the connection at once, also in the middle of a request."""
         transport, self._transport = self._transport, None
         self._pool.forget(self)
         if transport is not None:
@@ -105,7 +105,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        if self._waiter is None:  # nobody asked: whatever follows could be taken for the answer to the next request
+        if self._waiter is None:  # no request is open: these bytes could be taken for the answer to the next one
             self.abort()
             return
         if not self._received and not b"HTTP/1.".startswith(data[:7]):

@@ -1,4 +1,4 @@
-"""Which retry budget held when: of each channel's own policy, and of everybody else."""
+"""Which retry budget held when: of each channel's own policy, and of the channels without one."""
 
 from __future__ import annotations
 
