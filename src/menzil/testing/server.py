@@ -17,7 +17,6 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
 from menzil.embedded import Embedded, EmbeddedError, places
 from menzil.install import migrate
@@ -27,6 +26,7 @@ from menzil.model.version import SCHEMA_VERSION_KNOWN
 from menzil.ops import upkeep
 from menzil.ops.dsn import cannot_reach, understood
 from menzil.ops.run import run
+from menzil.testing.addressing import url_of
 
 PREFIX = "menzil_test"
 #: Templates of the embedded server stay: the next run begins without a migration.
@@ -72,7 +72,7 @@ class Server:
         """A database with menzil in it and what `prepare` put there, for as long as it is used."""
         name = f"{PREFIX}_{self._me}_{next(self._numbers)}"
         self._create(name, self._template(prepare))
-        dsn = make_conninfo(self.dsn, dbname=name)
+        dsn = url_of(self.dsn, name)
         try:
             with psycopg.connect(dsn, autocommit=True) as conn:
                 run(conn, upkeep.adopt())  # a clone knows that it is a copy, and would stand still
@@ -106,7 +106,7 @@ class Server:
                 self._drop(draft)
                 self._create(draft, template)
                 try:
-                    make(make_conninfo(self.dsn, dbname=draft))
+                    make(url_of(self.dsn, draft))
                     self._end_sessions(draft)
                     with suppress(psycopg.errors.DuplicateDatabase):
                         self._do("alter database {} rename to {}", draft, name)
