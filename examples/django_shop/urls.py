@@ -2,6 +2,6 @@
 
 from django.contrib import admin
 from django.urls import path
-from shop.views import order
+from shop.views import order, order_async
 
-urlpatterns = [path("order", order), path("admin/", admin.site.urls)]
+urlpatterns = [path("order", order), path("order-async", order_async), path("admin/", admin.site.urls)]

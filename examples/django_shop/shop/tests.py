@@ -22,6 +22,11 @@ class OrderTests(TestCase):
             self.client.post("/order", {"customer": "Ada", "total": 0})
         self.assertFalse(LiveMessage.objects.exists())
 
+    async def test_an_async_view_sends_in_a_transaction_of_its_own_thread(self) -> None:
+        answer = (await self.async_client.post("/order-async", {"customer": "Ada", "total": 42})).json()
+        sent = await LiveMessage.objects.aget(pk=answer["message"])
+        self.assertTrue(await Order.objects.filter(pk=sent.payload["order"]).aexists())
+
     def test_a_task_is_a_function(self) -> None:
         order = Order.objects.create(customer="Ada", total=42)
         self.assertEqual(thank.call(order.pk), "Thank you for 42.")
