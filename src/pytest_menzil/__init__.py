@@ -6,8 +6,8 @@ Everything that costs time is imported by the first fixture that a test asks for
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,6 +32,19 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known to --strict-markers."""
     what = "menzil(channels=…, endpoints=…, settings=…): what the database of this test has"
     config.addinivalue_line("markers", what)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Use the database that a `menzil_db` of the project returns; the plugin's own has said so already."""
+    found = yield
+    if fixturedef.argname == "menzil_db" and isinstance(found, str) and fixturedef.func.__module__ != __name__:
+        used = contextmanager(_used)(found, request)
+        used.__enter__()
+        fixturedef.addfinalizer(lambda: used.__exit__(None, None, None))
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -139,3 +139,37 @@ def test_a_user_without_the_right_to_create_databases_is_told_so(server: Embedde
             pass
         poor.close()
         conn.execute("drop role poor")
+
+
+def test_a_database_of_the_project_is_that_of_the_test(project: pytest.Pytester, db: str) -> None:
+    project.makeconftest(f"import pytest\n\n@pytest.fixture\ndef menzil_db():\n    return {db!r}\n")
+    project.makepyfile(
+        """
+        import os
+
+        import psycopg
+        import pytest
+
+        from menzil.testing import assert_sent, refute_sent
+
+
+        @pytest.mark.menzil(channels=["letters"])
+        def test_the_fixture_alone_is_enough(menzil_db):
+            with psycopg.connect(menzil_db) as conn:
+                conn.execute("select menzil.send('letters', '{}')")
+            assert_sent("letters", count=1)
+            assert os.environ["MENZIL_DSN"] == menzil_db
+
+
+        def test_it_is_given_back():
+            assert "MENZIL_DSN" not in os.environ
+            with pytest.raises(Exception, match="does not know the database"):
+                refute_sent("letters")
+
+
+        def test_a_client_uses_it(mq):
+            mq.send("letters", {})
+            assert_sent("letters", count=2)
+        """
+    )
+    project.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:randomly").assert_outcomes(passed=3)

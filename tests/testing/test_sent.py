@@ -189,6 +189,7 @@ def test_within_waits_for_what_another_thread_sends(client: menzil.Menzil, chann
 
 
 def test_outside_of_a_test_with_a_database_nothing_is_asked(shared: str) -> None:
-    with pytest.raises(UsageError, match="does not know the database"):
+    with pytest.raises(UsageError, match="does not know the database") as caught:
         assert_sent("billing")
+    assert caught.value.hint == "ask for the fixture mq or menzil_db, or give conn= or dsn="
     assert all_sent(dsn=shared) is not None

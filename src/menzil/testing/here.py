@@ -33,5 +33,7 @@ def here(dsn: str | None, what: str) -> str:
     if dsn is not None:
         return dsn
     if not _dsns:
-        raise UsageError(f"{what} does not know the database of this test.", hint="ask for the fixture mq or menzil_db")
+        given = "dsn=" if what in ("drain", "fire") else "conn= or dsn="
+        hint = f"ask for the fixture mq or menzil_db, or give {given}"
+        raise UsageError(f"{what} does not know the database of this test.", hint=hint)
     return _dsns[-1]
