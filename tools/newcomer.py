@@ -163,7 +163,8 @@ def here(port: int) -> Walk:
 
 def main() -> int:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    given.add_argument("--here", action="store_true", help="no clone, no install, free ports, the database of MENZIL_DSN")
+    told = "no clone, no install, free ports, the database of MENZIL_DSN"
+    given.add_argument("--here", action="store_true", help=told)
     is_here = given.parse_args().here
     with tempfile.TemporaryDirectory(prefix="newcomer-", ignore_cleanup_errors=True) as place:
         Path(place).chmod(0o755)  # under root another account runs the server and must pass through
