@@ -3,7 +3,7 @@
 
 The commands are those of the README, read from the blocks that a comment `newcomer:` marks, so a path that no longer
 works fails here. Without options everything is fresh: a clone of this repository, its .venv, its database. `--here`
-leaves out clone and setup, runs the commands with this Python and on free ports, and uses the database of MENZIL_DSN.
+leaves out clone and install, runs the commands with this Python and on free ports, and uses the database of MENZIL_DSN.
 Emits a line per step on stdout. Exits with 1 when a step fails or when it all takes more than five minutes.
 """
 
@@ -51,10 +51,13 @@ def free_port() -> int:
 
 
 class Walk:
-    """One walk: where it happens, what its commands become there, and how long each step took."""
+    """One walk: where it happens, what its commands become there, and how long each step took.
 
-    def __init__(self, place: Path, environ: dict[str, str], swaps: dict[str, str]) -> None:
-        self.place, self.environ, self.swaps = place, environ, swaps
+    `installs`: menzil is not there yet.
+    """
+
+    def __init__(self, place: Path, environ: dict[str, str], swaps: dict[str, str], *, installs: bool) -> None:
+        self.place, self.environ, self.swaps, self.installs = place, environ, swaps, installs
         self.began = time.monotonic()
 
     def told(self, command: str) -> str:
@@ -122,7 +125,7 @@ def walk(path: Walk, logs: Path, port: int) -> None:
     typed = commands((path.place / "README.md").read_text())
     *setup, up = typed["first"]
     with ExitStack() as stack:
-        for command in setup if path.told("make") == "make" else []:
+        for command in setup if path.installs else []:
             path.run(command)
         stack.enter_context(path.running(up, logs / "up", f"http://127.0.0.1:{port}/"))
         stack.enter_context(path.running(typed["second"][0], logs / "receiver", "waiting at"))
@@ -142,7 +145,7 @@ def walk(path: Walk, logs: Path, port: int) -> None:
 def fresh(logs: Path) -> Walk:
     """A clone in an empty folder, and an environment that names no database."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MENZIL_", "PG", "PYTHONPATH"))}
-    path = Walk(logs / "menzil", {**kept, "MENZIL_PG_DIR": str(logs / "pg")}, {})
+    path = Walk(logs / "menzil", {**kept, "MENZIL_PG_DIR": str(logs / "pg")}, {}, installs=True)
     with path.step("git clone"):
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(path.place)], check=True)
     return path
@@ -152,15 +155,16 @@ def here(port: int) -> Walk:
     """This tree and this Python, with ports of its own."""
     menzil = f"{sys.executable} -m menzil"
     other = str(free_port())
-    swaps = {"make": "", ".venv/bin/menzil up": f"{menzil} up --port {port}", ".venv/bin/menzil": menzil,
+    swaps = {".venv/bin/menzil up": f"{menzil} up --port {port}", ".venv/bin/menzil": menzil,
              ".venv/bin/python examples/receiver.py": f"{sys.executable} examples/receiver.py {other}",
              f":{RECEIVER}/": f":{other}/"}  # fmt: skip
-    return Walk(ROOT, dict(os.environ), swaps)
+    return Walk(ROOT, dict(os.environ), swaps, installs=False)
 
 
 def main() -> int:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    given.add_argument("--here", action="store_true", help="no clone, no setup, free ports, the database of MENZIL_DSN")
+    told = "no clone, no install, free ports, the database of MENZIL_DSN"
+    given.add_argument("--here", action="store_true", help=told)
     is_here = given.parse_args().here
     with tempfile.TemporaryDirectory(prefix="newcomer-", ignore_cleanup_errors=True) as place:
         Path(place).chmod(0o755)  # under root another account runs the server and must pass through

@@ -72,6 +72,25 @@ def test_one_locked_table_leaves_the_other_parts_of_a_page(full: Full) -> None:
         assert "locked" in twin.json["troubles"]["curve"]
 
 
+def test_locked_event_log_is_told_where_a_channel_is_paused_and_read_nowhere_else(db: str) -> None:
+    with (
+        psycopg.connect(db, autocommit=True) as conn,
+        psycopg.connect(db) as stranger,
+    ):
+        conn.execute("select menzil.channel_set('billing'), menzil.channel_set('mail')")
+        reads = "select count(*) from pg_locks where pid = pg_backend_pid() and relation = 'menzil.event'::regclass"
+        with conn.transaction():
+            conn.execute("select * from menzil.channel_state()")
+            assert conn.execute(reads).fetchone() == (0,)
+        conn.execute("select menzil.channel_pause('mail')")
+        stranger.execute("lock table menzil.event in access exclusive mode")
+        with served(Console(db, local=Access.admin("ada"))) as browser:
+            page = browser.get("/channels")
+            assert page.status == 200
+            assert 'class="trouble"' not in page.text
+            assert "paused; the event log does not say by whom" in page.words
+
+
 def test_every_part_that_is_missing_leaves_its_sentence_in_page_and_twin(
     full: Full, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,26 @@ def test_a_message_that_nobody_leases(queue: Queue, age: int, status: str | None
         assert "'work'" in health(queue)["oldest_message"].detail
 
 
+@pytest.mark.parametrize(
+    ("limits", "why", "knob"),
+    [
+        ({"p_release_interval_ms": 9_000_000, "p_release_count": 1}, "which is at its rate limit", "--release-count N"),
+        ({"p_max_concurrency": 1}, "whose slots are all taken", "--max-concurrency N"),
+    ],
+)
+def test_a_channel_at_its_limits_is_not_told_to_get_a_worker(
+    queue: Queue, limits: dict[str, int], why: str, knob: str
+) -> None:
+    queue.call("channel_set", "work", **limits)
+    queue.send_batch("work", 2)
+    (leased,) = queue.all("select * from menzil.message_dequeue(20000000, 5, array['work'])")
+    assert leased.num_attempts == 1
+    pass_time(queue.conn, 400)
+    found = health(queue)["oldest_message"]
+    assert (found.status, found.detail.endswith(f"in channel 'work', {why}.")) == ("warning", True)
+    assert found.hint == f"If it may go faster, raise its limit: menzil channel set work {knob}"
+
+
 def test_messages_that_are_held_on_purpose_are_not_late(queue: Queue) -> None:
     queue.send()
     pass_time(queue.conn, 4000)

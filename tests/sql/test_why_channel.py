@@ -201,7 +201,7 @@ def test_a_rate_that_is_used_up_says_when_the_next_may_go(served: Queue) -> None
     assert (state(served, "narrow").rate_used, state(served, "narrow").next_slot_at) == (0, None)
     leased = served.dequeue(5)
     row = why(served, sent)["rate_full"]
-    assert row.sentence.startswith("Channel 'narrow' has handed out 2 of 2 messages in 60.000 s: the next may go at ")
+    assert row.sentence.startswith("Channel 'narrow' has handed out 2 of 2 messages in 60 s: the next may go at ")
     now = state(served, "narrow")
     assert (now.held_by, now.rate_used, now.rate_limit, now.rate_seconds) == ("rate", 2, 2, 60.0)
     assert now.next_slot_at == now.held_until == row.until

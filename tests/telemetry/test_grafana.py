@@ -13,10 +13,13 @@ import psycopg
 import pytest
 
 import menzil
+from menzil.telemetry.exporter import is_down
+from menzil.telemetry.exporters import Exporters
 from menzil.telemetry.metric_names import FAMILIES
+from menzil.telemetry.samples import written
 from menzil.telemetry.worker_samples import Counted, WorkerCounts, several_page, worker_page
 from tests.telemetry import plain_yaml
-from tests.telemetry.scraped import scrape, series
+from tests.telemetry.scraped import asking, scrape, series
 
 ROOT = Path(__file__).resolve().parents[2]
 ALERTS = (ROOT / "grafana" / "alerts.yml").read_text()
@@ -65,6 +68,10 @@ def real(db: str, mq: menzil.Menzil) -> dict[str, set[str]]:
     counts.leased(mq.dequeue(limit=10), 0.001)
     counted = Counted(counts, {"completed": 1}, 0)
     pages = [worker_page(counted, None), several_page({"shop": counted._replace(up=True)}, None)]
+    with asking(db) as asked:
+        exporters = Exporters({"shop": asked.run})
+        pages.append(exporters.render())
+        exporters.close()
     found: dict[str, set[str]] = {}
     for name, labels in (*scrape(db), *(one for _, body in pages for one in series(body))):
         found.setdefault(name, set()).update(label for label, _ in labels)
@@ -125,9 +132,25 @@ def test_the_board_is_what_the_tool_makes() -> None:
     assert (ROOT / "grafana" / "menzil.json").read_text() == tool.written()
 
 
-def test_there_are_eight_alerts_and_each_says_what_to_do() -> None:
+def test_alerts_look_at_each_database_for_itself() -> None:
+    # Where one exporter shows several: a channel paused in one must not silence the same name in another one.
+    for rule in rules():
+        groups = GROUPED.findall(rule["expr"])
+        assert len(groups) == len(re.findall(r"\b(?:sum|min|max) by", rule["expr"])) > 0
+        for group in groups:
+            assert {"instance", "database"} <= {label.strip() for label in group.split(",")}, rule["expr"]
+
+
+def test_a_database_that_does_not_answer_fires_an_alert() -> None:
+    # Its gauges are gone then, so that no other rule has a value to compare.
+    told = series(written(list(is_down().families()), None)[1])
+    asked = {rule["alert"]: {name for name, _ in NAME.findall(rule["expr"])} for rule in rules()}
+    assert [alert for alert, names in asked.items() if names <= {name for name, _ in told}] == ["MenzilDown"]
+
+
+def test_there_are_nine_alerts_and_each_says_what_to_do() -> None:
     found = rules()
-    assert len(found) == len({rule["alert"] for rule in found}) == 8
+    assert len(found) == len({rule["alert"] for rule in found}) == 9
     for rule in found:
         assert rule.keys() == {"alert", "expr", "for", "labels", "annotations"}
         assert re.fullmatch(r"\d+[smh]", rule["for"])

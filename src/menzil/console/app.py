@@ -24,7 +24,7 @@ from menzil.console.guards import MOST_BYTES, RefusedRequestError, guarded
 from menzil.console.hosts import Hosts
 from menzil.console.iceberg import Iceberg
 from menzil.console.measuring import Measuring, check_digest
-from menzil.console.mounting import below_prefix, check_prefix, live
+from menzil.console.mounting import Mounted
 from menzil.console.pages import all_pages
 from menzil.console.programs import Programs
 from menzil.console.serving import page_handler, twin_handler
@@ -36,7 +36,7 @@ from menzil.ops.choosing import choose
 LOGGER = logging.getLogger("menzil.console")
 
 
-class Console:
+class Console(Mounted):
     """The operator's seat.
 
     `authorize(request)` returns an Access, or None to refuse; `tokens` are lines `name:role:sha256`. Without either
@@ -79,7 +79,7 @@ class Console:
         paths = {page.path for page in pages}
         self.desk = self._desk = Desk(Database(found, acts_dsn), door, signer, options, paths, name)
         self._hosts = Hosts(None if authorize is not None and not hosts else hosts)
-        self._prefix = check_prefix(prefix)
+        super().__init__(prefix)
         self._router = Router(_routes(self._desk), default=self._nothing, redirect_slashes=False)
 
     @asynccontextmanager
@@ -95,16 +95,8 @@ class Console:
         """Close every connection."""
         self._desk.database.close()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI."""
-        if scope["type"] == "lifespan":
-            await live(receive, send, self.close)
-        elif scope["type"] == "http":
-            await self._serve(below_prefix(scope, self._prefix), receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1000})
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
         send = guarded(send, scope)
         request = Request(scope, receive)
         try:

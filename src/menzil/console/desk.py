@@ -136,7 +136,7 @@ class Desk:
     def _switch(self, request: Request) -> list[tuple[str, str]]:
         """Names of all databases, and where the same console shows them; nothing where there is one."""
         own = next((path for name, path in self.databases if name == self.name), "")
-        outer = str(request.scope.get("root_path", "")).rstrip("/").removesuffix(own)
+        outer = root_of(request.scope).removesuffix(own)
         return [(name, quote(outer + path, safe="/:@+~%") + "/") for name, path in self.databases]
 
     def impersonal(self, root: str, acts: frozenset[str]) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class Desk:
         """What every other template may use: the frame of a page, a form, a refusal."""
         access = visit.access if visit else None
         acts = self.acts(access) if access else frozenset[str]()
-        return self.impersonal(str(request.scope.get("root_path", "")), acts) | {
+        return self.impersonal(root_of(request.scope), acts) | {
             "here": here(request),
             "database": self.name,
             "databases": self._switch(request),
@@ -176,18 +176,23 @@ class Desk:
 
 def url(request: Request, path: str, **query: Any) -> str:
     """A link below the prefix that the console is mounted at; words that are None or empty are left out."""
-    return below(str(request.scope.get("root_path", "")), path, **query)
+    return below(root_of(request.scope), path, **query)
 
 
 def below(root: str, path: str, **query: Any) -> str:
     """The same where only the prefix is known."""
     words = urlencode({name: value for name, value in query.items() if value not in (None, "")})
-    return quote(root.rstrip("/"), safe="/:@+~") + path + (f"?{words}" if words else "")
+    return quote(root, safe="/:@+~") + path + (f"?{words}" if words else "")
+
+
+def root_of(scope: Scope) -> str:
+    """The path of the place where the console is mounted, without a slash at its end."""
+    return str(scope.get("root_path", "")).rstrip("/")
 
 
 def route_path(scope: Scope) -> str:
     """The path below the place where the console is mounted."""
-    root, path = str(scope.get("root_path", "")).rstrip("/"), str(scope["path"])
+    root, path = root_of(scope), str(scope["path"])
     return path[len(root) :] if root and (path == root or path.startswith(f"{root}/")) else path
 
 

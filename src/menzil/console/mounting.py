@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from starlette.types import Receive, Scope, Send
 
-from menzil.console.desk import route_path
+from menzil.console.desk import root_of, route_path
 from menzil.console.render import prepare
 from menzil.model.errors import UsageError
+
+
+class Mounted(ABC):
+    """An ASGI application below a prefix: the scope that `serve` gets says where."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = check_prefix(prefix)
+
+    @abstractmethod
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close every connection."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        if scope["type"] == "lifespan":
+            await live(receive, send, self.close)
+        elif scope["type"] == "http":
+            await self.serve(below_prefix(scope, self._prefix), receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
 
 
 def check_prefix(prefix: str) -> str:
@@ -23,7 +48,7 @@ def below_prefix(scope: Scope, prefix: str) -> Scope:
     """The scope as if we were mounted at our prefix, whether the proxy in front keeps or strips it."""
     if not prefix:
         return scope
-    outer, path = str(scope.get("root_path", "")).rstrip("/"), route_path(scope)
+    outer, path = root_of(scope), route_path(scope)
     kept = path == prefix or path.startswith(f"{prefix}/")
     return {**scope, "root_path": outer + prefix, "path": outer + (path if kept else prefix + path)}
 

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from menzil.console import documents, parts
 from menzil.console.access import Payloads
 from menzil.console.database import PAGE
-from menzil.console.desk import Desk, is_live, url
+from menzil.console.desk import Desk, is_live, root_of, url
 from menzil.console.door import Visit
 from menzil.console.guards import RefusedRequestError
 from menzil.console.page import Page, Shown
@@ -40,7 +40,7 @@ def page_handler(desk: Desk, page: Page) -> Handler:
         live = is_live(request)
         if live and request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={"ETag": tag, "X-Menzil-As-Of": _as_of(shown)})
-        sheet = _sheet(desk, page, shown, acts, sees, str(request.scope.get("root_path", "")))
+        sheet = _sheet(desk, page, shown, acts, sees, root_of(request.scope))
         values = {
             "main": sheet.main,
             "title": sheet.title,

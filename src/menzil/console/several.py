@@ -16,10 +16,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from menzil.console.app import Console
-from menzil.console.desk import route_path, url
+from menzil.console.desk import root_of, route_path, url
 from menzil.console.guards import RefusedRequestError, guarded
 from menzil.console.measuring import Measuring
-from menzil.console.mounting import below_prefix, check_prefix, live
+from menzil.console.mounting import Mounted
 from menzil.console.signing import Signer
 from menzil.console.texts import slug
 from menzil.model.errors import MenzilError, UsageError
@@ -30,7 +30,7 @@ from menzil.telemetry.exporters import Exporters
 BELOW = "/db/"
 
 
-class Consoles:
+class Consoles(Mounted):
     """The operator's seat for several databases: connection strings, or connection strings by name.
 
     Takes what Console takes but `acts_dsn`.
@@ -41,7 +41,7 @@ class Consoles:
             raise UsageError("acts_dsn is for a console with one database.", hint="let the connection strings act")
         named = several(dsn)
         signer = Signer(secret)
-        self._prefix = check_prefix(prefix)
+        super().__init__(prefix)
         self._consoles: dict[str, Console] = {}
         first: Console | None = None
         for one in named:
@@ -63,18 +63,10 @@ class Consoles:
         for one in self._consoles.values():
             one.close()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI."""
-        if scope["type"] == "lifespan":
-            await live(receive, send, self.close)
-        elif scope["type"] == "http":
-            await self._serve(below_prefix(scope, self._prefix), receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1000})
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
         path = route_path(scope)
-        root = str(scope.get("root_path", "")).rstrip("/")
+        root = root_of(scope)
         below = path[: path.find("/", len(BELOW))] if "/" in path[len(BELOW) :] else path
         if below in self._consoles:
             await self._consoles[below]({**scope, "root_path": root + below}, receive, send)

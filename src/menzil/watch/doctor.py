@@ -28,7 +28,9 @@ def health(run: Run) -> list[Finding]:
     """The queue's own checks: backlog, workers, jobs, circuits, dead letters, snapshots and more."""
     found = []
     for row in run(watch.health_check()):
-        repair = None if row.status == "ok" else _COMMANDS.get(row.name, row.hint)
+        # Of a channel at its limits the database itself names the command: a worker more would change nothing.
+        told = row.hint if "menzil channel set " in (row.hint or "") else _COMMANDS.get(row.name, row.hint)
+        repair = None if row.status == "ok" else told
         found.append(Finding(row.name.replace("_", " "), _LEVELS[row.status], row.detail, repair))
     return found
 

@@ -18,11 +18,14 @@ def sentence(row: Mapping[str, Any], now: datetime) -> str:
     left = span(until - now) if until is not None and until > now else None
     match row["held_by"]:
         case "paused" | "disabled" as held:
-            return f"{held}{by}{since}"
+            # The line of the act was cleaned up, or another transaction has locked the log.
+            return f"{held}{by}{since}" if by or since else f"{held}; the event log does not say by whom"
         case "released":
             return f"released{since}, drains"
         case "circuit":
-            return f"circuit open, probe in {left}" if left else "circuit open, probing"
+            if until is None:
+                return "circuit half open, one message probes it"
+            return f"circuit open, probe in {left}" if left else "circuit open, the next message probes it"
         case "rest":
             return f"rests for {left}" if left else "rests"
         case "concurrency":
@@ -31,7 +34,9 @@ def sentence(row: Mapping[str, Any], now: datetime) -> str:
             return f"at its rate, next in {left}" if left else "at its rate"
     if row["waiting"] and not row["workers"]:
         return "no worker serves it"
-    return "at work" if row["in_flight"] else "waits" if row["waiting"] else "idle"
+    if row["in_flight"] or row["waiting"]:
+        return "at work" if row["in_flight"] else "waits"
+    return f"{number(row['scheduled'])} for later" if row["scheduled"] else "idle"
 
 
 def predict(row: Mapping[str, Any], **new: Any) -> list[str]:

@@ -15,7 +15,15 @@ NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
 def row(**given: Any) -> dict[str, Any]:
-    plain = {"held_by": None, "held_since": None, "held_until": None, "held_actor": None, "in_flight": 0, "waiting": 0}
+    plain = {
+        "held_by": None,
+        "held_since": None,
+        "held_until": None,
+        "held_actor": None,
+        "in_flight": 0,
+        "waiting": 0,
+        "scheduled": 0,
+    }
     return plain | {"max_concurrency": None, "rate_used": None, "rate_limit": None, "workers": 1} | given
 
 
@@ -27,13 +35,16 @@ def row(**given: Any) -> dict[str, Any]:
         ({"waiting": 3, "in_flight": 1}, "at work"),
         ({"waiting": 3, "workers": 0}, "no worker serves it"),
         ({"workers": 0}, "idle"),
+        ({"scheduled": 12_000}, "10,000+ for later"),
+        ({"scheduled": 2, "in_flight": 1}, "at work"),
         ({"held_by": "paused", "held_since": NOW - timedelta(hours=2), "held_actor": "ada"}, "paused by ada since 2 h"),
-        ({"held_by": "paused"}, "paused"),
+        ({"held_by": "paused"}, "paused; the event log does not say by whom"),
         ({"held_by": "disabled", "held_actor": "ada"}, "disabled by ada"),
+        ({"held_by": "disabled"}, "disabled; the event log does not say by whom"),
         ({"held_by": "released", "held_since": NOW - timedelta(hours=3)}, "released since 3 h, drains"),
         ({"held_by": "circuit", "held_until": NOW + timedelta(seconds=12)}, "circuit open, probe in 12 s"),
-        ({"held_by": "circuit", "held_until": NOW - timedelta(seconds=1)}, "circuit open, probing"),
-        ({"held_by": "circuit"}, "circuit open, probing"),
+        ({"held_by": "circuit", "held_until": NOW - timedelta(seconds=1)}, "circuit open, the next message probes it"),
+        ({"held_by": "circuit"}, "circuit half open, one message probes it"),
         ({"held_by": "rest", "held_until": NOW + timedelta(days=3)}, "rests for 3 d"),
         ({"held_by": "concurrency", "in_flight": 5, "max_concurrency": 5}, "full 5/5"),
         ({"held_by": "rate", "held_until": NOW + timedelta(seconds=3)}, "at its rate, next in 3 s"),

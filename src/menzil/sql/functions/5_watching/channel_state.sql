@@ -43,7 +43,7 @@ begin
       select a.entity_id as name, a.at, a.actor
         from (select array_agg(case h.word when 'disabled' then 'endpoint' else 'channel' end) as types, array_agg(c.name) as names,
                      array_agg(case h.word when 'disabled' then 'endpoint.disabled' else 'channel.paused' end) as kinds
-                from held h join menzil.channel c on c.id = h.id where h.word in ('disabled', 'paused')) h
+                from held h join menzil.channel c on c.id = h.id where h.word in ('disabled', 'paused') having count(*) > 0) h   -- else the log is not read
         cross join lateral menzil._last_acts(h.types, h.names, h.kinds) a
     )
     select c.name, c.protocol is not null, h.word,

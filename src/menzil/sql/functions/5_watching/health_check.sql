@@ -22,14 +22,17 @@ begin
       from (select greatest(t.sent - t.gone, 0) as depth, s.max_queue_size as most from menzil.setting_value s, menzil._told_totals() t) q
     union all
     -- A consumer should have leased it by now, unless its channel is paused or disabled, its circuit is not closed, or its
-    -- endpoint asked for a rest.
+    -- endpoint asked for a rest. Where the limits of the channel are used up, another worker would not help.
     select 'oldest_message', case when q.age > interval '1 hour' then 'error' else 'warning' end, case when q.age > interval '5 minutes' then q.text end,
-           coalesce(q.text, 'No message waits that could be leased.'), 'Run a worker for that channel; menzil.get_worker_status() says who works.'
+           coalesce(q.text, 'No message waits that could be leased.'),
+           coalesce('If it may go faster, raise its limit: ' || menzil._command('channel set', q.name) || ' ' || q.knob, 'Run a worker for that channel; menzil.get_worker_status() says who works.')
       from (select 1) one
-      left join (select w.age, format('The oldest message that could be leased has waited %s, in channel %s.',
-                                      date_trunc('second', w.age), quote_literal(w.name)) as text
-                   from (select v_now - w.since_at as age, w.name from menzil._waiting(100, v_now, 1048576) w
-                          where w.since_at is not null and not w.held order by w.since_at limit 1) w) q on true
+      left join (select w.age, w.name, f.knob, format('The oldest message that could be leased has waited %s, in channel %s%s.', date_trunc('second', w.age), quote_literal(w.name),
+                                                      case f.knob when '--release-count N' then ', which is at its rate limit' when '--max-concurrency N' then ', whose slots are all taken' end) as text
+                   from (select v_now - w.since_at as age, w.name, w.channel_id from menzil._waiting(100, v_now, 1048576) w
+                          where w.since_at is not null and not w.held order by w.since_at limit 1) w
+                   left join lateral (select case when r.next_at is not null then '--release-count N' when g.in_flight >= g.max_concurrency then '--max-concurrency N' end as knob
+                                        from menzil._gates_seen(array[w.channel_id], v_now) g cross join lateral menzil._room_seen(g, v_now) r) f on true) q on true
     union all
     select 'workers', 'warning', case when q.lost > 0 then q.text end, q.text,
            format('See why %s went silent; its messages are taken back when their leases run out.', q.name)

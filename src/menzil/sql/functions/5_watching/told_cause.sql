@@ -7,5 +7,11 @@ declare
 begin
   return coalesce(substring(v_text from E'^HTTP [0-9]{3}\\M'),
                   substring(v_text from E'^The lease expired before the message was settled\\.'),
+                  -- What the delivery met before an answer: the words are menzil's, the host and what follows are left out.
+                  substring(v_text from E'^Connection (?:refused|closed|reset)(?= by )'),
+                  substring(v_text from E'^No complete answer within [0-9.e+-]{1,12} s(?= \\()'),
+                  case when v_text ~ '^Connection to .* failed: ' then 'Connection failed'
+                       when v_text ~ '^TLS failed with ' then 'TLS failed'
+                       when v_text ~ '^The TLS certificate of .* was not accepted: ' then 'The TLS certificate was not accepted' end,
                   substring(v_text from E'^([A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*)*)(:|$)'));
 end $$;
