@@ -117,7 +117,8 @@ def test_a_writer_makes_a_file_per_key_and_none_too_long(tmp_path: Path, monkeyp
 def test_columns_that_repeat_have_a_dictionary_and_those_that_do_not_have_none(tmp_path: Path) -> None:
     shape, tries = arrow(COLUMNS), [{"attempt": 1, "outcome": "completed"}]
     files = parquet.OpenFile(parquet.Place(LocalFileSystem(), str(tmp_path), shape, (), ([("id", "number")], ())), "k")
-    values = {"id": 1, "channel": "a", "payload": "{}", "payload_hash": "b", "ended_xid": "7", "attempts": tries}
+    values: dict[str, object] = {"id": 1, "channel": "a", "payload": "{}", "payload_hash": "b", "attempts": tries}
+    values["created_at"] = datetime(2025, 1, 1, tzinfo=UTC)
     files.add(pa.Table.from_pylist([values] * 9, schema=shape))
     group = files.close().footer.row_group(0)
     columns = [group.column(number) for number in range(group.num_columns)]
