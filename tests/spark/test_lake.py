@@ -21,7 +21,7 @@ from menzil.spark.lake.cover import Part, covered, missing
 from menzil.spark.lake.fingerprint import Fingerprint
 from menzil.spark.lake.memory import RUNS, SLICES, Memory, Slice, cover, run_property, source_property, total
 from menzil.spark.lake.place import address
-from menzil.spark.lake.schema import COLUMNS, EVENTS, MESSAGES, TABLES, iceberg, spark_columns, with_promoted
+from menzil.spark.lake.schema import COLUMNS, EVENTS, MESSAGES, TABLES, arrow, iceberg, spark_columns, with_promoted
 from menzil.spark.lake.table import open_lake
 from menzil.spark.parquet import write as parquet
 from menzil.spark.parquet.read import damage
@@ -112,6 +112,19 @@ def test_a_writer_makes_a_file_per_key_and_none_too_long(tmp_path: Path, monkeyp
             == f"has {file.rows} rows, not {file.rows + 1}."
         )
     assert damage(LocalFileSystem(), str(tmp_path / "never"), 1, 1) == "is missing."
+
+
+def test_columns_that_repeat_have_a_dictionary_and_those_that_do_not_have_none(tmp_path: Path) -> None:
+    shape, tries = arrow(COLUMNS), [{"attempt": 1, "outcome": "completed"}]
+    files = parquet.OpenFile(parquet.Place(LocalFileSystem(), str(tmp_path), shape, (), ([("id", "number")], ())), "k")
+    values: dict[str, object] = {"id": 1, "channel": "a", "payload": "{}", "payload_hash": "b", "attempts": tries}
+    values["created_at"] = datetime(2025, 1, 1, tzinfo=UTC)
+    files.add(pa.Table.from_pylist([values] * 9, schema=shape))
+    group = files.close().footer.row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    without = {each.path_in_schema for each in columns if not each.has_dictionary_page}
+    assert without == parquet.UNIQUE
+    assert any(each.path_in_schema == "attempts.list.element.outcome" for each in columns)
 
 
 def test_a_lake_of_menzil_0_1_is_named_as_such(tmp_path: Path) -> None:

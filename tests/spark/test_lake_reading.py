@@ -16,18 +16,18 @@ import pytest
 from psycopg.types.json import Jsonb
 from pyspark.sql import SparkSession
 
-from menzil.model.errors import UnknownNameError
+from menzil.model.errors import UnknownNameError, UsageError
 from menzil.spark import lake
 from menzil.spark.jobs import export_step
 from menzil.spark.jobs.export import export
-from menzil.spark.lake.promote import Promoted, promoted
+from menzil.spark.lake.promote import Promoted, promoted, without_column
 from menzil.spark.lake.read import data_files
 from menzil.spark.lake.table import open_lake
 from tests.integration.lake.engines import duck
 from tests.spark.lake_history import DECEMBER, event_lines, fill, in_database, in_lake, lines_in_lake
 from tests.sql.queue import Queue
 
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "amount": {"type": "integer"},
@@ -60,6 +60,9 @@ def test_the_scalar_fields_of_a_schema_get_a_column_and_a_column_keeps_its_type(
     assert promoted("order", later, first) == [Promoted("order", "new", "p_new", "boolean")]
     assert promoted("refund", later, first)[0] == Promoted("refund", "amount", "p_amount", "bigint")
     assert promoted("order", True, []) == []
+    assert without_column("order", SCHEMA, first) == ["tag", "Tag", "odd name", "lines", "any", "of", "never"]
+    assert without_column("order", later, promoted("order", later, first) + first) == []
+    assert without_column("refund", True, first) == []
 
 
 def publish(queue: Queue, event_type: str, payload: dict[str, Any]) -> None:
@@ -95,6 +98,9 @@ def test_fields_become_columns_that_every_tool_reads_and_values_that_do_not_fit_
         export(spark, db, tmp_path, promote=["order"])
     with pytest.raises(UnknownNameError, match="no event type"):
         export(spark, db, tmp_path, promote=["ordre"])
+    queue.call("create_event_type", "note", None, Jsonb({"properties": {"any": SCHEMA["properties"]["any"]}}))
+    with pytest.raises(UsageError, match="No field of the event type 'note' can become a column"):
+        export(spark, db, tmp_path, promote=["note"])
     queue.call("create_event_type", "order", None, Jsonb(SCHEMA))
     publish(
         queue, "order", {"amount": 5, "price": 0.1, "who": "é\n", "paid": True, "at": "2025-02-03T04:05:06.7+01:00"}
@@ -102,11 +108,13 @@ def test_fields_become_columns_that_every_tool_reads_and_values_that_do_not_fit_
     publish(queue, "order", {"amount": 5.0, "price": 7})
     publish(queue, "order", {"amount": 10**30, "price": None, "who": ""})
     publish(queue, "note", {"amount": 3, "who": "not an order"})
-    export(spark, db, tmp_path, promote=["order"])
+    report = export(spark, db, tmp_path, promote=["order"])
+    left = ["tag", "Tag", "odd name", "lines", "any", "of", "never"]
+    assert report.without_column == tuple(f"order.{name}" for name in left)
     # From now on without being asked, by a schema that says something else of a field and has one more.
     queue.call("create_event_type", "order", None, Jsonb({"properties": {"more": {"type": "integer"}}}))
     publish(queue, "order", {"amount": "six", "price": [1], "who": 7, "paid": "true", "at": "yesterday", "more": 9})
-    export(spark, db, tmp_path)
+    assert export(spark, db, tmp_path).without_column == ()
 
     at = datetime(2025, 2, 3, 3, 5, 6, 700000, tzinfo=UTC)
     expected = [

@@ -119,6 +119,8 @@ def _tell(report: ExportReport) -> None:
     for month in report.months:
         fate = "" if month.drop is None else f"; {_ANSWERS[month.drop]}"
         say(f"{month.month}: {count(month.rows, 'message')} in {count(month.files, 'file')}{fate}")
+    if report.without_column:
+        say(f"No column, because only a field with one scalar type gets one: {', '.join(report.without_column)}")
     if report.events:
         say(f"Event log: {count(report.events, 'line')}")
 

@@ -53,7 +53,10 @@ class MonthReport:
 
 @dataclass(frozen=True)
 class ExportReport:
-    """What a run did; months with nothing new are not in it, unless they were to be dropped. `events` are new lines."""
+    """What a run did; months with nothing new are not in it, unless they were to be dropped. `events` are new lines.
+
+    `without_column` are fields of event types in `promote` that did not become columns, as EVENT_TYPE.FIELD.
+    """
 
     run_id: str
     lake: str
@@ -61,6 +64,7 @@ class ExportReport:
     seconds: float
     events: int = 0
     repeated: bool = False  # this run id was done before, so nothing was exported
+    without_column: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -126,7 +130,8 @@ def export(
         if not finished and run_id is not None:
             _done(found, run)
     tell("done", "", sum(each.rows for each in reports))
-    return ExportReport(run, shown(root), tuple(reports), time.monotonic() - began, events, finished)
+    seconds = time.monotonic() - began
+    return ExportReport(run, shown(root), tuple(reports), seconds, events, finished, tuple(exporter.plain))
 
 
 def _done(lake: Lake, run: str) -> None:

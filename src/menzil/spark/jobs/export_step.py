@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from menzil.model.errors import UnknownNameError
+from menzil.model.errors import UnknownNameError, UsageError
 from menzil.ops import lake as ops
 from menzil.ops import looking_pipeline
 from menzil.ops.run import run as ask
@@ -23,7 +23,7 @@ from menzil.spark.lake.cover import Part, missing, moment
 from menzil.spark.lake.errors import LakeBusyError
 from menzil.spark.lake.fingerprint import Fingerprint
 from menzil.spark.lake.memory import Slice, cover, promoted_property, source_property
-from menzil.spark.lake.promote import Promoted, columns_of, promoted
+from menzil.spark.lake.promote import Promoted, columns_of, promoted, without_column
 from menzil.spark.lake.schema import EVENTS, MANY, MESSAGES, TABLES, with_promoted
 from menzil.spark.lake.table import Lake
 from menzil.spark.lake.write import must_hold, prove, proved, remove, write
@@ -64,6 +64,7 @@ class Exporter:
     tell: Progress
     source: str | None = None
     promotions: list[Promoted] = field(default_factory=list)
+    plain: list[str] = field(default_factory=list)  # fields of event types that were to be promoted and have no column
 
     def promote(self, event_types: Sequence[str]) -> None:
         """Take the fields of these event types, and again of those that earlier runs promoted: schemas grow."""
@@ -77,7 +78,19 @@ class Exporter:
                     f"The event type {name!r} has no schema." if there else f"There is no event type named {name!r}.",
                     hint="promote an event type that has one; its fields become columns",
                 )
-            self.promotions += promoted(name, None if text is None else json.loads(text), self.promotions)
+            schema = None if text is None else json.loads(text)
+            self.promotions += promoted(name, schema, self.promotions)
+            if name in event_types:
+                self.plain += [f"{name}.{each}" for each in self._plain(name, schema)]
+
+    def _plain(self, name: str, schema: object) -> list[str]:
+        """Fields that the caller expects to find and will not. Refuses an event type that has no others."""
+        if not any(each.event_type == name for each in self.promotions):
+            raise UsageError(
+                f"No field of the event type {name!r} can become a column.",
+                hint="its schema must name properties, each with one type: string, integer, number or boolean",
+            )
+        return without_column(name, schema, self.promotions)
 
     def month(self, month: str) -> list[Written]:
         """Export what is new of a month. Returns the files that were added."""

@@ -80,6 +80,13 @@ def promoted(event_type: str, schema: Any, known: Iterable[Promoted]) -> list[Pr
     return found
 
 
+def without_column(event_type: str, schema: Any, promotions: Iterable[Promoted]) -> list[str]:
+    """The fields of this schema without a column: not scalar, of several types, or of a name that cannot be one."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    done = {each.field for each in promotions if each.event_type == event_type}
+    return [field for field in properties or {} if field not in done]
+
+
 def _type(rule: Any) -> str | None:
     if not isinstance(rule, dict):
         return None

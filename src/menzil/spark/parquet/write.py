@@ -30,6 +30,9 @@ GROUP_ROWS, GROUP_BYTES = 50_000, 32 << 20
 #: The column that says to which part of the table a row belongs. It is not written.
 KEY = "_key"
 
+#: Columns whose values hardly ever repeat: a dictionary of them costs time and makes the file larger.
+UNIQUE = frozenset({"id", "created_at", "payload", "payload_hash", "idempotency_key", "correlation_id"})
+
 LINE = pa.schema([("line", pa.binary())])
 
 
@@ -134,7 +137,7 @@ class OpenFile:
         # Without the schema of Arrow, whose large types Spark does not read; page checksums tell a damaged file.
         self._writer = pq.ParquetWriter(
             self._stream, self._shape, compression="zstd", metadata_collector=self._footer, store_schema=False,
-            write_statistics=list(place.bounded), write_page_checksum=True, use_dictionary=True,
+            write_statistics=list(place.bounded), write_page_checksum=True, use_dictionary=_repeated(self._shape),
         )  # fmt: skip
 
     def add(self, rows: pa.Table) -> None:
@@ -181,6 +184,17 @@ class OpenFile:
         with self._files.open_input_file(self.path) as stream:
             found = of_file(pq.ParquetFile(stream, page_checksum_verification=True), *self._hashed)
         return replace(done, said=self._proof.fingerprint, census=self._proof.census, found=found)
+
+
+def _repeated(shape: pa.Schema) -> list[str]:
+    """The columns that get a dictionary, as Parquet names them."""
+    paths = []
+    for field in shape:
+        if pa.types.is_list(field.type) or pa.types.is_large_list(field.type):
+            paths += [f"{field.name}.list.element.{each.name}" for each in field.type.value_type]
+        elif field.name not in UNIQUE:
+            paths.append(field.name)
+    return paths
 
 
 def _is_local(files: FileSystem) -> bool:
