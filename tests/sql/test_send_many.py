@@ -161,5 +161,5 @@ def test_a_message_that_names_a_channel_and_another_endpoint_is_refused(queue: Q
 
 
 def test_a_sentence_about_several_missing_values_is_plural(queue: Queue) -> None:
-    with pytest.raises(psycopg.errors.NullValueNotAllowed, match="^A lease time and a limit are needed"):
+    with pytest.raises(psycopg.errors.NullValueNotAllowed, match=r"^A lease time and a limit are needed"):
         queue.one("select menzil.message_dequeue(null)")
