@@ -251,7 +251,7 @@ def test_only_a_secret_may_be_encrypted(client: Menzil, conn: psycopg.Connection
     client.create_endpoint("e", "http", CONFIG)
     with pytest.raises(psycopg.errors.InvalidParameterValue, match="may not be stored in the config itself"):
         conn.execute(
-            "update menzil.endpoints set config = jsonb_set(config, '{auth,password}', %s) where name = 'e'",
+            "update menzil.channel set config = jsonb_set(config, '{auth,password}', %s) where name = 'e'",
             [Jsonb(good)],
         )
 

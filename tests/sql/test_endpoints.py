@@ -263,9 +263,44 @@ def test_even_the_owner_cannot_write_a_bad_config_or_a_bare_secret(conn: psycopg
     bearer = {"type": "bearer", "token": "t"}
     for config in [{"url": "nowhere"}, {"url": URL, "auth": bearer}, {"url": URL + "?token=t"}]:
         with pytest.raises(psycopg.errors.InvalidParameterValue):
-            conn.execute("update menzil.endpoints set config = %s", [Jsonb(config)])
+            conn.execute("update menzil.channel set config = %s where name = 'hook'", [Jsonb(config)])
     with pytest.raises(psycopg.errors.InvalidParameterValue):
         conn.execute("insert into menzil.channel (name, protocol, config) values ('x', 'http', '{}')")
+
+
+def test_an_update_of_enabled_in_the_view_disables_the_endpoint(conn: psycopg.Connection) -> None:
+    create(conn)
+    conn.execute("update menzil.endpoints set enabled = false, retry_policy = '{\"max_retries\": 1}'")
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        conn.execute("select menzil.send('hook', '1')")
+    row = conn.execute("select retry_policy from menzil.endpoints").fetchone()
+    assert row == ({"max_retries": 1},)
+    events = "select count(*) from menzil.event_log where event_type = 'endpoint.disabled' and entity_id = 'hook'"
+    assert conn.execute(events).fetchone() == (1,)
+    conn.execute("update menzil.endpoints set enabled = true")
+    conn.execute("select menzil.send('hook', '1')")
+
+
+@pytest.mark.parametrize(
+    ("write", "hint"),
+    [
+        ("update menzil.endpoints set name = 'other'", "create_endpoint"),
+        ("update menzil.endpoints set config = '{}'", "alter_endpoint"),
+        ("update menzil.endpoints set paused = true", "channel_pause"),
+        ("update menzil.endpoints set circuit_state = 'open'", "reset_circuit_breaker"),
+        ("insert into menzil.endpoints (name) values ('z')", "create_endpoint"),
+        ("delete from menzil.endpoints", "drop_endpoint"),
+        ("delete from menzil.event_log", "cleanup_event_log"),
+        ("update menzil.jobs set every = '1 day'", "job_run"),
+        ("update menzil.settings set value = '5'", "set_setting"),
+        ("update menzil.channels set paused = true", "channel_pause"),
+    ],
+)
+def test_even_the_owner_does_not_write_past_the_functions(conn: psycopg.Connection, write: str, hint: str) -> None:
+    create(conn)
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="for reading") as refusal:
+        conn.execute(write)
+    assert hint in refusal.value.diag.message_hint
 
 
 def test_retry_policies_are_set_and_taken_back(conn: psycopg.Connection) -> None:

@@ -115,6 +115,16 @@ def test_an_expired_message_does_not_block_its_key(queue: Queue) -> None:
     assert queue.status(expiring).status == "expired"
 
 
+def test_the_dequeue_that_ends_an_expired_head_leases_the_next_of_its_key(queue: Queue) -> None:
+    soon = queue.one("select now() + interval '10 seconds'")
+    expiring = [queue.send(ordering_key="k", expires_at=soon) for _ in range(3)]
+    last = queue.send(ordering_key="k")
+    pass_time(queue.conn, 11)
+    (message,) = queue.dequeue(10)
+    assert message.id == last
+    assert {queue.status(id).status for id in expiring} == {"expired"}
+
+
 def test_an_expired_message_behind_the_head_does_not_block_either(queue: Queue) -> None:
     head = queue.send(ordering_key="k")
     expiring = queue.send(ordering_key="k", expires_at=queue.one("select now() + interval '10 seconds'"))

@@ -148,3 +148,18 @@ def test_arrays_that_count_from_zero_are_read_in_order(queue: Queue) -> None:
     assert sent[0] == sent[2] != sent[1]
     assert queue.waiting() == sorted(set(sent))
     assert len(queue.one("select menzil.send_batch('work', '[0:1]={1,2}'::jsonb[])")) == 2
+
+
+def test_a_message_that_names_a_channel_and_another_endpoint_is_refused(queue: Queue) -> None:
+    queue.call("channel_set", "other")
+    both = [{"endpoint": "work", "channel": "other", "payload": 1}]
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="names a channel and another endpoint") as refusal:
+        queue.one("select menzil.send_many(%s::jsonb)", Jsonb(both))
+    assert refusal.value.diag.message_hint == "Give one of them: they mean the same."
+    same = [{"endpoint": "work", "channel": "work", "payload": 1}, {"endpoint": None, "channel": "work", "payload": 2}]
+    assert len(queue.one("select menzil.send_many(%s::jsonb)", Jsonb(same))) == 2
+
+
+def test_a_sentence_about_several_missing_values_is_plural(queue: Queue) -> None:
+    with pytest.raises(psycopg.errors.NullValueNotAllowed, match=r"^A lease time and a limit are needed"):
+        queue.one("select menzil.message_dequeue(null)")

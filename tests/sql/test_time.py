@@ -75,6 +75,17 @@ def test_a_short_expiry_is_kept_by_the_real_clock(queue: Queue) -> None:
     assert queue.status(sent).status == "expired"
 
 
+def test_thousands_that_expired_together_keep_no_dequeue_from_what_waits_behind_them(queue: Queue) -> None:
+    queue.one(
+        """select count(menzil.send_with_options('work', '1', p_expires_at := now() + interval '30 s'))
+             from generate_series(1, 2500)"""
+    )
+    waits = queue.send()
+    pass_time(queue.conn, 31)
+    assert ids(queue.dequeue(1)) == [waits]
+    assert queue.one("select count(*) from menzil.archive where status = 'expired'") > 2000
+
+
 def test_expired_messages_do_not_use_up_the_batch(queue: Queue) -> None:
     for _ in range(5):
         queue.send(expires_at=soon(queue, 30))

@@ -60,6 +60,7 @@ declare
   v_waited boolean;
   v_held record;         -- the lane whose turn has come
   v_any boolean;
+  v_ended boolean;       -- a visit found only messages that expired: their ordering keys have a new head, in lines of this transaction
 begin
   if (p_channels is null and p_limit between 1 and 10000 and p_lock_ms between 1 and 604800000 and current_setting('transaction_isolation') = 'read committed')
      is not true then
@@ -162,6 +163,12 @@ begin
   for v_round in 1 .. case when v_any then 0 else 1000 end loop
     -- First statement: lock lanes whose turn it is. Later ones: a new snapshot that sees all committed before the locks.
     v_turn := menzil._take_turns(v_from, clock_timestamp(), v_width, v_floor, v_only, p_endpoints);
+    if v_turn.turns is null and v_ended and not v_any then
+      v_ended := false;
+      v_from := 0;
+      perform menzil._fold(clock_timestamp(), false);
+      continue;
+    end if;
     if v_turn.turns is null then
       -- Every lane whose turn has come may be held by other consumers: wait for one of them once, shortly, and look again.
       -- Lines that were put aside while their lane was held may be all there is.
@@ -210,6 +217,10 @@ begin
         if v_visit.ids = '{}' then
           if v_turn.tombs and (v_gated or v_lanes = 1) then
             perform menzil._clear_head(v_lane.channel_id, v_turn.rank);
+          end if;
+          if v_visit.flags & 2 <> 0 and not v_turn.open then
+            v_ended := true;
+            perform menzil._clear_expired(t.channel_id, v_turn.rank, v_now) from unnest(v_turn.turns) t where not v_gated or t.at = v_lane.at;
           end if;
           continue;
         end if;
@@ -272,7 +283,7 @@ begin
       end if;
       v_left := v_left - v_n;
     end loop;
-    exit when v_left <= 0 or v_from > v_turn.last;
+    exit when v_left <= 0 or v_from > v_turn.last and (v_any or v_ended is not true);
     -- As many lanes as it takes if they give like these did; more and more when these gave nothing.
     v_width := least(128, v_left, case when v_before > v_left then (v_left * v_lanes) / (v_before - v_left) + 1 else v_width * 4 end);
   end loop;

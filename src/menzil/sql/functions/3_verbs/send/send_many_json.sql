@@ -29,12 +29,16 @@ begin
            array_agg((m.o ->> 'expires_at')::timestamptz order by m.n) as expires_ats,
            array_agg(m.o ->> 'ordering_key' order by m.n) as ordering_keys,
            array_agg(nullif(m.o -> 'headers', 'null') order by m.n) as headers,
-           array_agg(nullif(m.o -> 'metadata', 'null') order by m.n) as metadatas
+           array_agg(nullif(m.o -> 'metadata', 'null') order by m.n) as metadatas,
+           bool_or(m.o ->> 'endpoint' <> m.o ->> 'channel') as two_names
       into v_many from jsonb_array_elements(p_messages) with ordinality m(o, n);
   exception when data_exception then
     perform menzil._refuse_value(format('An option has the wrong type: %s.', menzil._shown(sqlerrm)),
       'Give priority a whole number, times as ISO 8601, ids as UUID.');
   end;
+  if v_many.two_names then
+    perform menzil._refuse_value('A message names a channel and another endpoint.', 'Give one of them: they mean the same.');
+  end if;
   return menzil.send_many(v_many.names, v_many.payloads, v_many.priorities, v_many.scheduled_ats, v_many.idempotency_keys, v_many.correlation_ids,
     v_many.expires_ats, v_many.ordering_keys, v_many.headers, v_many.metadatas);
 end $$;
