@@ -38,6 +38,9 @@ LANES = 3
 BYTES = 4 * 1024 * 1024
 #: How many times the free bytes of the budget an endpoint may hold: before it is out, and after the last lease.
 SHARE, MOST = 1.0, 3.0
+#: Seconds for which an endpoint that has all it can use is waited for before others are asked for. It is back sooner
+#: as a rule, and a lease then serves the others, too; a lease for the others alone would bring nothing as a rule.
+SOON = 0.05
 #: Messages that an endpoint may hold before it has taken one.
 FIRST = 50
 #: Endpoints of which it is remembered that they took messages.
@@ -56,7 +59,7 @@ CallMany = Callable[[Sequence[Message]], Awaitable[Sequence[Any]]]
 class Line:
     """What this worker holds of one endpoint."""
 
-    __slots__ = ("bytes", "channel", "flying", "held", "is_heavy", "is_out", "size", "untold", "waiting")
+    __slots__ = ("bytes", "channel", "flying", "held", "is_heavy", "is_out", "out_at", "size", "untold", "waiting")
 
     def __init__(self, channel: str) -> None:
         self.channel = channel
@@ -66,6 +69,7 @@ class Line:
         self.held = 0  # messages that wait or are under way
         self.bytes = 0  # of their bodies
         self.is_out = False  # it has as many as it can use, or too many bytes
+        self.out_at = 0.0  # since when
         self.is_heavy = False  # it has too many bytes
         self.untold = 0  # failures that the database does not know yet
 
@@ -96,6 +100,14 @@ class Batches:
         """How many messages may be leased beyond the slots: as many as the last lease shows that there are takers."""
         takers = [line for line in self._lines.values() if not (line.is_heavy or line.untold)]
         return min(sum(max(0, LANES * line.size - line.held) for line in takers), self._wish)
+
+    @property
+    def patience(self) -> float:
+        """Seconds for which it is not worth asking for messages: endpoints that have all they can use are back soon."""
+        if self.room or not self._lines:
+            return 0.0
+        latest = max(line.out_at if line.is_out else 0.0 for line in self._lines.values())
+        return max(0.0, latest + SOON - monotonic())
 
     @property
     def fitting(self) -> float:
@@ -162,8 +174,11 @@ class Batches:
                     continue
             share = max(0, self._source.shift.budget.free) * (SHARE * AGAIN if line.is_heavy else SHARE)
             line.is_heavy = line.bytes > share or line.channel in self._full
-            most = (LANES - line.is_out) * line.size if line.channel in self._taking else FIRST
-            line.is_out = line.is_heavy or line.held >= most
+            was_out, most = line.is_out, LANES * line.size if line.channel in self._taking else FIRST
+            # It is back when the next lease may bring a whole batch.
+            line.is_out = line.is_heavy or line.held >= most - (was_out and max(0, min(line.size, most) - 1))
+            if line.is_out and not was_out:
+                line.out_at = monotonic()
 
     def _has_room(self) -> bool:
         limit = monotonic() - SLOW
