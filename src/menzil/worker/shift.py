@@ -144,7 +144,8 @@ class Shift:
         await asyncio.gather(*(link.connection() for link in (self.lease, self.settle, self.beat)))
         if any(source.is_post for source in self.sources):
             with suppress(MenzilError, psycopg.Error):  # then the first message of each brings it along
-                self.post.prepare(await self.upkeep.run(working.protocols()))
+                used = await self.upkeep.run(working.protocols())
+                self.post.prepare(used)
         began = monotonic()
         registry = Registry(self, what.names)
         await registry.hello()
