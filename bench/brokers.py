@@ -23,6 +23,7 @@ class Place:
     kind: str
     config: dict[str, Any]
     clear: Callable[[], None]  # forget what was published: brokers that keep it in memory get slower
+    pid: int | None = None  # of the broker, where its processor time is told
 
     @property
     def json(self) -> str:
@@ -38,7 +39,7 @@ def redis(stack: ExitStack) -> Place:
     library: Any = importlib.import_module("redis")
     server = stack.enter_context(Valkey())
     client = stack.enter_context(library.Redis(port=server.port))
-    return Place("redis", {"host": "127.0.0.1", "port": server.port, "stream": "bench"}, client.flushall)
+    return Place("redis", {"host": "127.0.0.1", "port": server.port, "stream": "bench"}, client.flushall, server.pid)
 
 
 def nats(stack: ExitStack) -> Place:
@@ -58,7 +59,7 @@ def nats(stack: ExitStack) -> Place:
 
     asyncio.run(stream(make=True))
     config = {"servers": [f"127.0.0.1:{server.port}"], "subject": "bench.orders"}
-    return Place("nats", config, lambda: asyncio.run(stream(make=False)))
+    return Place("nats", config, lambda: asyncio.run(stream(make=False)), server.pid)
 
 
 def kafka(stack: ExitStack) -> Place:

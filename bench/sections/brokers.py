@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import psutil
 
@@ -77,10 +77,11 @@ def workers(session: Session, found: Mapping[str, Place]) -> None:
         for way in ways if repeat % 2 else reversed(ways):
             if way in found:
                 found[way].clear()
-            one = drain(dsn, [CHANNEL] if way == "handler" else [way], count, handler=way == "handler")
+            place = found.get(way)
+            one = drain(dsn, [way if place else CHANNEL], count, handler=not place, broker=place.pid if place else None)
             seen.setdefault(way, []).append(one)
             session.crew.foreign.append(one.others)
-            session.say(f"{way}: {one.rate:,.0f} messages/s, {one.worker:.0f} µs worker, {one.server:.0f} µs server")
+            session.say(f"{way}: {one.rate:,.0f} messages/s, {one.told}")
         for kind, each in series.items():
             each.add(seen[kind][-1].reading(), seen["handler"][-1].reading())
     for kind, each in series.items():
@@ -90,6 +91,9 @@ def workers(session: Session, found: Mapping[str, Place]) -> None:
             "µs worker, handler": [one.worker for one in seen["handler"]],
             "µs server": [one.server for one in seen[kind]],
             "µs server, handler": [one.server for one in seen["handler"]],
+            "µs broker": [one.broker for one in seen[kind]],
+            "µs by the clock": [1e6 / one.rate for one in seen[kind]],
+            "µs by the clock, handler": [1e6 / one.rate for one in seen["handler"]],
         }
         name = f"worker to {kind} / the same worker with an empty handler"
         session.figure(name, each.ratios(), at_least=WORKER, beside=company)
@@ -99,9 +103,14 @@ def workers(session: Session, found: Mapping[str, Place]) -> None:
 class Drain:
     """How a backlog went: the rate, and microseconds of processor time per message."""
 
-    def __init__(self, count: int, seconds: float, worker: float, server: float, others: float) -> None:
+    def __init__(self, count: int, seconds: float, spent: Sequence[float], others: float) -> None:
+        """`spent` are the processor seconds of the worker, of PostgreSQL and of the broker."""
         self.rate, self.others = count / seconds, others
-        self.worker, self.server = worker / count * 1e6, server / count * 1e6
+        self.worker, self.server, self.broker = (each / count * 1e6 for each in spent)
+
+    @property
+    def told(self) -> str:
+        return f"µs: {self.worker:.0f} worker, {self.server:.0f} server, {self.broker:.0f} broker"
 
     def reading(self) -> Reading:
         return Reading(self.rate, self.worker + self.server)
@@ -115,7 +124,7 @@ def prepare(dsn: str, found: Mapping[str, Place]) -> None:
             conn.execute("select menzil.create_endpoint(%s, %s, %s::jsonb)", (kind, kind, place.json))
 
 
-def drain(dsn: str, channels: list[str], count: int, *, handler: bool = False) -> Drain:
+def drain(dsn: str, channels: list[str], count: int, *, handler: bool = False, broker: int | None = None) -> Drain:
     """Send while the channels are paused, start a worker, resume them, wait until nothing is left of the first."""
     with connected(dsn) as conn:
         pause(conn, "pause", channels)
@@ -125,18 +134,22 @@ def drain(dsn: str, channels: list[str], count: int, *, handler: bool = False) -
         conn.execute("checkpoint")
         server = usage.server_process(conn)
         with Service(dsn, app="bench.apps:nothing" if handler else None) as worker:
-            times, spent = machine.times(), (worker.cpu(), usage.cpu(server))
+            times, spent = machine.times(), _spent(worker, server, broker)
             (began,) = conn.execute("select clock_timestamp()").fetchone() or (None,)
             pause(conn, "resume", channels)
             wait(conn, channels[0])
-            used = worker.cpu() - spent[0], usage.cpu(server) - spent[1]
+            used = [after - before for after, before in zip(_spent(worker, server, broker), spent, strict=True)]
             others = machine.others(times, sum(used))
         ended = "select extract(epoch from max(ended_at) - %s)::float8 from menzil.archive where channel = %s"
         (seconds,) = conn.execute(ended, (began, channels[0])).fetchone() or (0.0,)
         done = conn.execute("select count(*) from menzil.dlq").fetchone()
         if done != (0,):
             raise RuntimeError(f"{done} dead letters.")
-    return Drain(count, seconds, *used, others)
+    return Drain(count, seconds, used, others)
+
+
+def _spent(worker: Service, server: psutil.Process | None, broker: int | None) -> tuple[float, float, float]:
+    return worker.cpu(), usage.cpu(server), usage.cpu_of(broker) if broker else 0.0
 
 
 def pause(conn: fill.Conn, what: str, channels: list[str]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 
 import psycopg
 import pytest
 
 from menzil.bridge.runner import BridgeGoneError, Runner
 from menzil.bridge.source import SourceError
+from menzil.ops.bridges import Spec
 from tests.bridge.stage import create, once, one, running, until, waiting
 from tests.brokers.servers import Valkey
 from tests.brokers.stage import entries, fresh, in_loop
@@ -217,6 +219,36 @@ async def test_a_full_channel_is_filled_to_its_limit_and_then_waited_for(
         await until(lambda: runner.progress.error is not None, "a notice")
         conn.execute("select menzil.channel_set('work')")
         await until(lambda: waiting(conn) == list(range(10)), "the others")
+
+
+@in_loop
+async def test_a_bridge_before_a_full_channel_says_each_state_once(
+    db: str, conn: psycopg.Connection, valkey: Valkey, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO, "menzil.bridge")
+    opened, spec = [], Runner.spec
+
+    async def counted(self: Runner) -> Spec:
+        opened.append(self)
+        return await spec(self)
+
+    monkeypatch.setattr(Runner, "spec", counted)
+    stream = fresh("in")
+    create(conn, "b", "redis", host="127.0.0.1", port=valkey.port, stream=stream)
+    conn.execute("select menzil.channel_set('work', p_max_size => 3)")
+    async with entries(valkey.port) as client, running(db, "b"):
+        for n in range(10):
+            await client.xadd(stream, {"payload": str(n)})
+        await until(lambda: len(opened) > 4, "several tries")
+        conn.execute("select menzil.channel_set('work', p_max_size => 5)")
+        await until(lambda: len(waiting(conn)) == 5, "two more")
+        tries = len(opened)
+        await until(lambda: len(opened) > tries + 1, "another try")
+        conn.execute("select menzil.channel_set('work')")
+        await until(lambda: waiting(conn) == list(range(10)), "the others")
+        await until(lambda: "resumed" in caplog.text, "the news")
+    said = [record.getMessage().partition(" ")[0] for record in caplog.records]
+    assert said == ["opened", "waiting", "resumed"]
 
 
 @in_loop

@@ -56,6 +56,11 @@ class Server:
             return False
         return True
 
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
     def signal(self, number: int) -> None:
         assert self.process is not None
         self.process.send_signal(number)

@@ -81,6 +81,17 @@ def test_what_is_sent_arrives_at_both_brokers_in_batches(
     assert {answer["stream"] for answer in answers} == {name}
 
 
+def test_a_worker_imports_protocols_of_endpoints_before_it_leases(db: str, conn: psycopg.Connection) -> None:
+    create(conn, "valkey", "redis", {"host": "127.0.0.1", "port": 9, "stream": "s"})
+    program = f"""
+import sys
+from menzil import Worker
+Worker({db!r}, janitors=False).run(once=True)
+print(*("menzil.deliver." + name in sys.modules for name in ("redis", "nats")))"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert said.stdout == "True False\n"
+
+
 @in_loop
 async def test_a_rotated_password_makes_no_dead_letters(db: str, conn: psycopg.Connection) -> None:
     with Valkey(requirepass="canary-old") as server:

@@ -14,6 +14,8 @@ import pytest
 import menzil
 from menzil import Worker
 from menzil.model.outcome import Complete, Fail
+from menzil.worker import batches
+from menzil.worker.leasing import Leasing
 
 RULES = json.dumps([{"path": "how", "kind": "text", "maximum": 20}])
 LEDGER = "from tests.integration.test_batches import Ledger\n"
@@ -152,3 +154,39 @@ def test_an_endpoint_that_hangs_leaves_the_others_alone(mq: menzil.Menzil, db: s
         query = "select count(*), sum(retry_count), count(*) filter (where status <> 'pending') from menzil.queue"
         found = conn.execute(query).fetchone()
     assert found == (1000, 0, 0)
+
+
+def test_a_busy_endpoint_is_waited_for_before_others_are_asked_for(
+    mq: menzil.Menzil, db: str, ledger: type[Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lease for the others alone would bring nothing; the endpoint itself wakes the worker when it is back."""
+    monkeypatch.setattr(batches, "SOON", 50.0)
+    left_out: list[list[str]] = []
+    lease = Leasing._lease
+
+    async def noted(self: Leasing, limit: int, done: list[Any]) -> Any:
+        left_out.append(self.source.out)
+        return await lease(self, limit, done)
+
+    monkeypatch.setattr(Leasing, "_lease", noted)
+
+    async def story() -> menzil.Tally:
+        worker = Worker(db, janitors=False)
+        serving = asyncio.create_task(worker.serve())
+        ledger.gate.set()
+        async with asyncio.timeout(40):
+            mq.send("hang", 0)
+            while not ledger.calls:
+                await asyncio.sleep(0.01)
+            ledger.gate.clear()
+            mq.send_batch("hang", list(range(2000)))
+            while ledger.most < 3:
+                await asyncio.sleep(0.01)
+            ledger.gate.set()
+            while sum(map(len, ledger.calls)) < 2001:
+                await asyncio.sleep(0.01)
+            worker.stop()
+            return await serving
+
+    assert asyncio.run(story()).delivered == 2001
+    assert not any(left_out)

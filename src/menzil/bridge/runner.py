@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import random
+import re
 import secrets
 import socket
 from collections.abc import Coroutine
@@ -40,6 +41,8 @@ HEARTBEAT = 5.0
 SHORTEST, LONGEST = 0.1, 5.0
 #: Seconds that one read waits for records: as long as a change of the bridge may go unnoticed.
 PATIENCE = 1.0
+PAUSED = "It is paused."
+_NUMBER = re.compile(r"[0-9]+")
 
 
 class BridgeGoneError(Exception):
@@ -73,6 +76,10 @@ class Runner:
         self._changed = asyncio.Event()
         self._rest = SHORTEST
         self._limit = BATCH
+        # What the log has said: each state once, however often it is tried again meanwhile.
+        self._was_open = False
+        self._why: str | None = None  # why nothing is taken
+        self._is_refused = False  # the database takes no records, or fewer than the source has: the channel is full
 
     async def run(self, stop: asyncio.Event) -> None:
         """Take records until told to stop; with `once`, until the end that the source had at the beginning.
@@ -121,10 +128,13 @@ class Runner:
             raise BridgeGoneError(said) from error
         if isinstance(error, SourceError):
             self._limit = max(1, self._limit // 2)  # records may be so large that many at once are too much
-        if self.progress.error != said:
+        if isinstance(error, SourceError | ConnectionFailedError):
+            self._is_refused = False  # the next news is that it opened again
+        why = _NUMBER.sub("0", said)  # how many more a full channel does not take changes with every try
+        if self._why != why:
             hint = error.hint if isinstance(error, MenzilError) else None
             say(logging.WARNING, "waiting", bridge=self.name, why=said, hint=hint)
-        self.progress.error = said
+        self.progress.error, self._why = said, why
 
     async def _pause(self, stop: asyncio.Event) -> None:
         """Wait before the next try, a little longer each time and never at the same moment as others."""
@@ -145,7 +155,8 @@ class Runner:
         try:
             await source.open(self._position)
             ends = await source.ends() if self._once else {}
-            if self.progress.error is not None or not self.progress.batches:
+            if not self._is_refused and (self._why is not None or not self._was_open):
+                self._was_open, self._why = True, None
                 goal = spec.channel or spec.event_type
                 say(logging.INFO, "opened", bridge=self.name, source=spec.protocol, goal=goal, **self._where(spec))
             return await self._take_all(source, spec, ends, stop)
@@ -170,9 +181,10 @@ class Runner:
         return {f"at_{partition}": position or "-" for partition, position in list(spec.positions.items())[:8]}
 
     async def _stand_still(self, stop: asyncio.Event) -> bool:
-        if self.progress.error is None:
+        if self._why != PAUSED:
             say(logging.INFO, "paused", bridge=self.name)
-        self.progress.error, self.progress.paused = "It is paused.", True
+        self.progress.error, self.progress.paused = PAUSED, True
+        self._why, self._is_refused = PAUSED, False
         if not self._once:
             await self._first(stop.wait(), self._changed.wait())
         return self._once
@@ -203,6 +215,7 @@ class Runner:
                 self._lags, measured = await source.lags(), loop.time()
             if batch is None:
                 self.progress.error = None  # the source answers, and has nothing
+                self._resumed()
                 if self._once:
                     # The last records may have been deleted: then the end is never reached.
                     waiting = await source.lags() if ends else {}
@@ -215,7 +228,15 @@ class Runner:
             if await self._take(source, mapper, batch, stop):
                 reached[batch.partition] = batch.end
                 self._rest, self._limit = SHORTEST, min(most, self._limit * 2)
+                if self._limit == most:
+                    self._resumed()
         return False
+
+    def _resumed(self) -> None:
+        """Say that the database takes records again as they come, if it did not."""
+        if self._is_refused:
+            self._is_refused, self._why = False, None
+            say(logging.INFO, "resumed", bridge=self.name)
 
     async def _take(self, source: Source, mapper: Mapper, batch: Batch, stop: asyncio.Event) -> bool:
         rows = [mapper.row(record, batch.partition) for record in batch.records]
@@ -234,6 +255,7 @@ class Runner:
         except MenzilError as error:
             # A channel may have room for a few records where it has none for many; and a batch may be too large.
             self._limit = max(1, min(self._limit, len(batch.records)) // 2)
+            self._is_refused = True
             if self._once or source.has_positions:
                 raise
             # A server may throw messages away that come back too often (a quorum queue of RabbitMQ 4 does after 20

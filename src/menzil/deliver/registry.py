@@ -1,7 +1,7 @@
 """Which protocols a worker can speak: the ones in this room, and those that installed packages bring along.
 
-A package registers one by an entry point of the group `menzil.protocols`. Each is imported when the first message for
-it arrives, so a worker needs only what its endpoints use.
+A package registers one by an entry point of the group `menzil.protocols`. Each is imported when a worker begins, if an
+endpoint uses it then, or with the first message for it. So a worker needs only what its endpoints use.
 """
 
 from __future__ import annotations

@@ -84,6 +84,12 @@ def _read_configs(rows: Rows) -> list[Config]:
     ]
 
 
+def protocols() -> Op[list[str]]:
+    """The protocols of the endpoints there are."""
+    text = "select distinct protocol from menzil.endpoints order by protocol"
+    return Op(text, (), lambda rows: [protocol for (protocol,) in rows])
+
+
 def settings() -> Op[Mapping[str, str]]:
     """Every setting and its value."""
     return Op("select name, value from menzil.settings", (), dict)

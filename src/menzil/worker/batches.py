@@ -9,6 +9,10 @@ So an endpoint that holds as many bytes as are free is out: it is leased nothing
 is free. One such endpoint takes about half of the budget, two take two thirds, and some of it is always free. A lease
 asks for so little that no endpoint gets more than MOST times what is free then. Messages that turn out larger than
 expected are handed back; their endpoint is out until it holds nothing.
+
+An endpoint that fails is leased nothing until the database knows of all its failures: by then the circuit may be open.
+One that has not taken a message yet, or none of its last batch, is leased no more than FIRST messages before it does,
+but for those that one lease brings. So an endpoint that is dead costs few tries, and others little time.
 """
 
 from __future__ import annotations
@@ -34,6 +38,13 @@ LANES = 3
 BYTES = 4 * 1024 * 1024
 #: How many times the free bytes of the budget an endpoint may hold: before it is out, and after the last lease.
 SHARE, MOST = 1.0, 3.0
+#: Seconds for which an endpoint that has all it can use is waited for before others are asked for. It is back sooner
+#: as a rule, and a lease then serves the others, too; a lease for the others alone would bring nothing as a rule.
+SOON = 0.05
+#: Messages that an endpoint may hold before it has taken one.
+FIRST = 50
+#: Endpoints of which it is remembered that they took messages.
+_ROOM = 10_000
 #: An endpoint that is out for its bytes is back below this part of its share.
 AGAIN = 0.5
 #: Seconds after which a batch makes room for another, and how many times `concurrency` there may be then.
@@ -48,7 +59,7 @@ CallMany = Callable[[Sequence[Message]], Awaitable[Sequence[Any]]]
 class Line:
     """What this worker holds of one endpoint."""
 
-    __slots__ = ("bytes", "channel", "flying", "held", "is_heavy", "is_out", "size", "waiting")
+    __slots__ = ("bytes", "channel", "flying", "held", "is_heavy", "is_out", "out_at", "size", "untold", "waiting")
 
     def __init__(self, channel: str) -> None:
         self.channel = channel
@@ -58,7 +69,9 @@ class Line:
         self.held = 0  # messages that wait or are under way
         self.bytes = 0  # of their bodies
         self.is_out = False  # it has as many as it can use, or too many bytes
+        self.out_at = 0.0  # since when
         self.is_heavy = False  # it has too many bytes
+        self.untold = 0  # failures that the database does not know yet
 
 
 class Batches:
@@ -71,6 +84,7 @@ class Batches:
         self._lines: dict[str, Line] = {}
         self._flights: dict[asyncio.Task[None], tuple[float, list[Held]]] = {}  # when each began, and with what
         self._full: set[str] = set()  # endpoints of which messages were handed back; they are out until they hold none
+        self._taking: set[str] = set()  # endpoints that took a message of their last batch
         self._wish = 0  # messages that the next lease may bring beyond the slots
         self.count = 0  # messages that wait or are under way
 
@@ -78,14 +92,22 @@ class Batches:
 
     @property
     def out(self) -> list[str]:
-        """Endpoints that have as many messages here as they can use, or too many bytes."""
-        return [line.channel for line in self._lines.values() if line.is_out]
+        """Endpoints that have as many messages here as they can use, too many bytes, or failures not settled yet."""
+        return [line.channel for line in self._lines.values() if line.is_out or line.untold]
 
     @property
     def room(self) -> int:
         """How many messages may be leased beyond the slots: as many as the last lease shows that there are takers."""
-        free = sum(max(0, LANES * line.size - line.held) for line in self._lines.values() if not line.is_heavy)
-        return min(free, self._wish)
+        takers = [line for line in self._lines.values() if not (line.is_heavy or line.untold)]
+        return min(sum(max(0, LANES * line.size - line.held) for line in takers), self._wish)
+
+    @property
+    def patience(self) -> float:
+        """Seconds for which it is not worth asking for messages: endpoints that have all they can use are back soon."""
+        if self.room or not self._lines:
+            return 0.0
+        latest = max(line.out_at if line.is_out else 0.0 for line in self._lines.values())
+        return max(0.0, latest + SOON - monotonic())
 
     @property
     def fitting(self) -> float:
@@ -145,12 +167,18 @@ class Batches:
             line.size = max(1, self._size(line.channel))
             while line.waiting and line.flying < LANES and self._has_room():
                 self._start(line)
+            if not line.held:
+                self._full.discard(line.channel)
+                if not line.untold:
+                    del self._lines[line.channel]
+                    continue
             share = max(0, self._source.shift.budget.free) * (SHARE * AGAIN if line.is_heavy else SHARE)
             line.is_heavy = line.bytes > share or line.channel in self._full
-            line.is_out = line.is_heavy or line.held >= (LANES - line.is_out) * line.size
-            if not line.held:
-                del self._lines[line.channel]
-                self._full.discard(line.channel)
+            was_out, most = line.is_out, LANES * line.size if line.channel in self._taking else FIRST
+            # It is back when the next lease may bring a whole batch.
+            line.is_out = line.is_heavy or line.held >= most - (was_out and max(0, min(line.size, most) - 1))
+            if line.is_out and not was_out:
+                line.out_at = monotonic()
 
     def _has_room(self) -> bool:
         limit = monotonic() - SLOW
@@ -232,6 +260,12 @@ class Batches:
     def _end(self, line: Line, batch: Sequence[Held], found: Sequence[Outcome], seconds: float) -> None:
         """A batch is over: settle what came out of it. What is completed, as a rule all of it, is let go at once."""
         source, done = self._source, []
+        if outcomes.COMPLETE in found or any(isinstance(outcome, Complete) for outcome in found):
+            if len(self._taking) >= _ROOM:
+                self._taking.clear()
+            self._taking.add(line.channel)
+        elif found:
+            self._taking.discard(line.channel)
         for held, outcome in zip(batch, found, strict=True):
             if outcome is outcomes.COMPLETE and not held.lost and held in source.held:
                 done.append(held)
@@ -252,6 +286,8 @@ class Batches:
             return
         if isinstance(outcome, Fail):
             held.note_trace()
+            if outcome.retry is not False:  # that one message is bad says nothing about the others
+                held.await_settle()
         self._source.let_go(held)
         if outcome is not outcomes.BACK:
             self._source.shift.tries.add(held.channel, seconds)

@@ -41,6 +41,7 @@ class Held:
         "trace",
         "trace_id",
         "uncertain",
+        "untold",
     )
 
     def __init__(self, message: Message, source: Source, kept_at: float) -> None:
@@ -60,6 +61,7 @@ class Held:
         self.trace: str | None = None  # for the log, of a delivery that raised
         self.span: SpanContext | None = None  # of its delivery, where deliveries are traced
         self.trace_id: str | None = None  # for the log, see note_trace
+        self.untold = False  # it failed in a batch, and the database does not know yet
         self.uncertain = False  # its outcome was sent, and the answer never came
 
     def facts(self) -> dict[str, Any]:
@@ -69,6 +71,18 @@ class Held:
     def note_trace(self) -> None:
         """Keep the trace for the log while the message is still here: that of the delivery, or of the sender."""
         self.trace_id = trace_id_of(self.message) if self.span is None else f"{self.span.trace_id:032x}"
+
+    def await_settle(self) -> None:
+        """Nothing of its endpoint is leased until the database knows that it failed."""
+        if self.line is not None:
+            self.untold = True
+            self.line.untold += 1
+
+    def told(self) -> None:
+        """The database knows what came out, or never will."""
+        if self.untold and self.line is not None:
+            self.untold = False
+            self.line.untold -= 1
 
     @property
     def ends_at(self) -> float:

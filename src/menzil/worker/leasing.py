@@ -50,6 +50,9 @@ class Leasing:
         while not shift.stopping:
             source.asked = 0
             wanted = 0 if shift.settler.is_full else source.free()
+            if wanted and (patience := source.patience):
+                await source.bell.wait(source.bell.count, patience)
+                continue
             source.ask_for(wanted)
             if not wanted:
                 source.room.clear()

@@ -226,6 +226,7 @@ class Settler:
         await self._settle(batch)
 
     def _drop(self, held: Held, why: str) -> None:
+        held.told()
         self._shift.tally.lost += 1
         self._shift.log.warning("lease_lost", why=why, **held.facts())
 
@@ -245,6 +246,7 @@ class Settler:
             self._count_done(group, answers)
             return
         for held, answer in zip(group, answers, strict=True):
+            held.told()
             if not answer.ok:
                 self._drop(held, _TOO_LATE)
             elif isinstance(held.outcome, Fail):

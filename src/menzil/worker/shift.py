@@ -142,6 +142,10 @@ class Shift:
             )
         # Before anything is leased: a worker whose role may not have so many connections could not settle.
         await asyncio.gather(*(link.connection() for link in (self.lease, self.settle, self.beat)))
+        if any(source.is_post for source in self.sources):
+            with suppress(MenzilError, psycopg.Error):  # then the first message of each brings it along
+                used = await self.upkeep.run(working.protocols())
+                self.post.prepare(used)
         began = monotonic()
         registry = Registry(self, what.names)
         await registry.hello()

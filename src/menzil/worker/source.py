@@ -129,6 +129,11 @@ class Source:
         fits = self.shift.budget.room(self._batches.fitting if self._batches else None)
         return min(room, self.batch, fits if self.held else max(1, fits))
 
+    @property
+    def patience(self) -> float:
+        """Seconds for which it is not worth asking, unless the bell rings."""
+        return self._batches.patience if self._batches and not self.in_slots else 0.0
+
     def _room(self) -> int:
         room = self.limit + self.slow + self._ahead - self.in_slots
         if room <= 0 or not self.limit:
