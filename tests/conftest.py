@@ -23,6 +23,9 @@ from tests.memory import MEMORY
 
 _numbers = itertools.count(1)
 
+# Until all tests are collected, the collector would look again and again at what stays to the end.
+gc.disable()
+
 #: What a test of a folder takes on average, in seconds, and one that is marked slow. Only their order matters.
 SECONDS = {
     "model": 25, "spark": 4, "strangers": 2.5, "acceptance": 1.5, "bridge": 1.4, "plans": 1.2, "settings": 1,
@@ -48,6 +51,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Eight thousand tests and what they import stay to the end: the collector need not look at them again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
