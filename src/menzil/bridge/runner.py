@@ -43,7 +43,7 @@ PATIENCE = 1.0
 
 
 class BridgeGoneError(Exception):
-    """The bridge was dropped, or never was."""
+    """The bridge was dropped, or was never created."""
 
 
 @dataclass(slots=True)
