@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
@@ -375,7 +375,11 @@ def test_other_ops_have_one_parameter_for_each_place() -> None:
 
 # --- the wire ---------------------------------------------------------------------------------------------------------
 
+#: Speed is not looked at: the clock of a busy machine says nothing about these.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
+
+@unhurried
 @given(st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=45))])))
 def test_times_come_back_as_they_went(moment: datetime) -> None:
     microseconds = (moment - datetime(2000, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
@@ -410,6 +414,7 @@ def read_array(literal: str) -> list[str | None]:
     return out
 
 
+@unhurried
 @given(st.lists(st.none() | st.text()))
 def test_texts_in_an_array_are_never_mistaken_for_its_syntax(texts: list[str | None]) -> None:
     assert read_array(values.array(texts)) == texts
@@ -427,6 +432,7 @@ JSON = st.recursive(
 )
 
 
+@unhurried
 @given(JSON)
 def test_json_is_written_as_it_will_be_read(value: Any) -> None:
     written = sending.send("a", value).params[1]

@@ -46,7 +46,7 @@ _NUMBER = re.compile(r"[0-9]+")
 
 
 class BridgeGoneError(Exception):
-    """The bridge was dropped, or never was."""
+    """The bridge was dropped, or was never created."""
 
 
 @dataclass(slots=True)

@@ -37,7 +37,7 @@ VARIABLE = "MENZIL_CONSOLE_TOKENS"
 @click.option("--payloads", type=click.Choice(["show", "redact", "hide"]), help="Most of payloads that is shown.")
 @click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Answer to this name, too.")
 @click.option("--prefix", default="", metavar="/PATH", help="Path below which a proxy shows the console.")
-@click.option("--metrics-token", metavar="SHA256", help="Serve /metrics to who has the token of this digest.")
+@click.option("--metrics-token", metavar="SHA256", help="Serve /metrics to clients with the token of this digest.")
 @click.option("--trace-url", metavar="URL", help="Link of a trace, with {trace_id} in it.")
 @click.option("--lake", metavar="PATH", help="Lake whose manifests the lake page shows.")
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", help="JSON has one object a line.")

@@ -115,7 +115,7 @@ def demand(conn: psycopg.Connection[Any], dsn: str) -> None:
 
 
 def connect(dsn: str) -> psycopg.Connection[Any]:
-    """Open a connection in autocommit, with nothing set that a pooler would mind."""
+    """Open a connection in autocommit, and set nothing that a pooler in transaction mode would refuse or lose."""
     try:
         return psycopg.connect(dsn, **connecting.options(dsn, prepare=False, fallback_application_name="menzil"))
     except psycopg.Error as error:

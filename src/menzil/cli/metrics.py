@@ -34,7 +34,7 @@ PORT = 9469
 @click.option("--serve", is_flag=True, help="Serve them at /metrics until SIGTERM or SIGINT.")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Where to.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
-@click.option("--token", metavar="SHA256", help="Serve them to who has the token of this digest.")
+@click.option("--token", metavar="SHA256", help="Serve them to clients with the token of this digest.")
 @click.option("--new-token", is_flag=True, help="Print a new token and its digest, then end.")
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", help="JSON has one object a line.")
 def metrics(

@@ -56,7 +56,7 @@ class Host:
 @click.option("--no-endpoints", is_flag=True, help="Serve handlers only.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve /metrics of this worker.")
 @click.option("--metrics-host", default="127.0.0.1", metavar="ADDRESS", help="Where to.  [default: 127.0.0.1]")
-@click.option("--metrics-token", metavar="SHA256", help="Serve it to who has the token of this digest.")
+@click.option("--metrics-token", metavar="SHA256", help="Serve it to clients with the token of this digest.")
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", help="JSON has one object a line.")
 @click.option("--verbose", "-v", is_flag=True, help="Say more.")
 def worker(

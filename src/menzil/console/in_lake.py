@@ -70,7 +70,7 @@ def _opened(lake: str) -> Lake:
     try:
         from menzil.spark.lake.table import open_lake
     except ImportError as error:
-        raise UsageError("This console has not what reads a lake.", hint="pip install 'menzil[lake]'") from error
+        raise UsageError("This console lacks the extra `lake`.", hint="pip install 'menzil[lake]'") from error
     with _lock:
         at, known = _known.get(lake, (0.0, None))
         if known is None or time.monotonic() - at > GOOD_FOR:

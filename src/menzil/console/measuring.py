@@ -39,7 +39,7 @@ class Measuring:
         self._desk = desk
 
     async def metrics(self, request: Request) -> Response:
-        """Answer to who has the token; without one, to this machine alone."""
+        """Answer clients with the token; without a token, this machine alone."""
         self.demand(request)
         kind, body = await self._desk.thread(lambda: render(self.run, request.headers.get("accept")))
         return Response(body, headers={"Content-Type": kind})

@@ -28,7 +28,7 @@ AsyncConn = psycopg.AsyncConnection[Any]
 NOT_READ_COMMITTED = "25001"
 
 #: What every connection adds to its DSN. The encoding is always UTF-8, also where the DSN names another.
-#: Nothing that a pooler in transaction mode would mind.
+#: A pooler in transaction mode accepts all of it.
 _ADDED = {"connect_timeout": 10}
 _ALWAYS = {"client_encoding": "utf8", "autocommit": True}
 

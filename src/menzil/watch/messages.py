@@ -36,10 +36,10 @@ def one(run: Run, message_id: int, *, redactor: Redactor | None = None) -> dict[
 
 
 def body(run: Run, message_id: int) -> dict[str, Any]:
-    """A message with its body, live or ended; refuses an id that never was or whose history is gone."""
+    """A message with its body, live or ended; refuses an id that was never given out, or whose history is gone."""
     found = run(looking_messages.message(message_id))
     if found is None:
-        run(messages.status(message_id))  # refuses an id that never was, and says what became of it
+        run(messages.status(message_id))  # refuses an id that was never given out, and says what became of others
         raise UnknownNameError(f"Message {message_id} is not there any more.", hint="its history was cleaned up")
     return found
 

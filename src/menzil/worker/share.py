@@ -96,7 +96,7 @@ class Shares:
                 del self._by[channel]
 
     def look(self) -> None:
-        """Find out who has had its share."""
+        """Find out which channels have had their share."""
         limited = [(channel, share) for channel, share in self._by.items() if not share.is_quick]
         if self._by and not limited:
             self.out, self.room = [], self._most

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from menzil.spark.lake.catalog import place, second
 from tests.integration.lake.conftest import Lake
 from tests.integration.lake.engines import ROWS
 
@@ -28,10 +26,8 @@ def menzil(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_lake_is_registered_without_spark(lake: Lake, db: str) -> None:
     done = menzil("lake", "register", "--dsn", db, lake.path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert f"messages is at {lake.pointer}" in done.stdout
-    beside = menzil("lake", "register", "--beside", "--dsn", db, lake.path)
-    assert (beside.returncode, second(place(lake.path)) in beside.stdout) == (0, False)  # known under its own name
+    assert done.returncode == 0, done.stderr
+    assert f"messages is at {lake.pointer}" in done.stderr
 
 
 def test_a_lake_is_opened_and_read_without_spark(lake: Lake) -> None:
@@ -57,10 +53,12 @@ def test_what_runs_spark_says_which_extra_brings_it(db: str, lake: Lake, words: 
     where = [lake.path] if words == ["lake", "adopt"] else ["--lake", lake.path]
     done = menzil(*words, "--dsn", db, *where)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "Error: PySpark is not installed.\nHint: run `pip install 'menzil[spark]'`\n"
+    # An export has said before what it would do.
+    assert done.stderr.endswith("Error: PySpark is not installed.\nHint: run `pip install 'menzil[spark]'`\n")
+    assert "Traceback" not in done.stderr
 
 
-def test_a_job_that_is_imported_says_which_extra_brings_spark(tmp_path: Path) -> None:
+def test_a_job_that_is_imported_says_which_extra_brings_spark() -> None:
     done = run("import menzil.spark.jobs.export")
     assert "menzil.model.errors.MenzilError: PySpark is not installed.\n" in done.stderr
     assert done.returncode == 1

@@ -126,8 +126,9 @@ def _schema(alias: str) -> Iterator[CheckMessage]:
     except MenzilError as refused:
         error = refused
     if error is not None:
-        does = {SchemaMissingError: "installs", SchemaTooOldError: "upgrades"}.get(type(error))
-        hint = error.hint if does is None else f"manage.py migrate {does} it."
+        verbs: dict[type[MenzilError], str] = {SchemaMissingError: "installs", SchemaTooOldError: "upgrades"}
+        verb = verbs.get(type(error))
+        hint = error.hint if verb is None else f"manage.py migrate {verb} it."
         yield Warning(error.message, hint=hint, id="menzil.W003")
         return
     if not any(backend.database == alias for backend in conf.backends()):
