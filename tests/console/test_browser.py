@@ -64,6 +64,18 @@ def test_long_state_of_a_channel_wraps_and_leaves_the_last_column_in_view(
     assert page.evaluate("(box => box.scrollWidth - box.clientWidth)(document.querySelector('.scroll'))") == 0
 
 
+def test_last_error_of_a_list_of_messages_is_not_cut_off(page: Page, lively: tuple[Browser, Menzil]) -> None:
+    seat, mq = lively
+    mq.channel_set("stock-import")
+    mq.send("stock-import", {}, priority=5, ordering_key="warehouse-2")
+    (message,) = mq.dequeue(1, 60, "stock-import")
+    mq.fail(message, "HTTP 422 from api.carrier.example: postal code missing", permanent=True)
+    page.set_viewport_size({"width": 1120, "height": 700})
+    page.goto(at(seat, "/messages?q=status%3Afailed"))
+    assert "postal code missing" in page.inner_text("td.errors")
+    assert page.evaluate("(box => box.scrollWidth - box.clientWidth)(document.querySelector('.scroll'))") == 0
+
+
 def test_theme_is_chosen_with_a_link_and_stays(page: Page, seat: Browser) -> None:
     page.emulate_media(color_scheme="light")
     page.goto(at(seat, "/workers"))
