@@ -69,7 +69,7 @@ def test_last_error_of_a_list_of_messages_is_not_cut_off(page: Page, lively: tup
     mq.channel_set("stock-import")
     mq.send("stock-import", {}, priority=5, ordering_key="warehouse-2")
     (message,) = mq.dequeue(1, 60, "stock-import")
-    mq.fail(message, "HTTP 422 from api.carrier.example: postal code missing", permanent=True)
+    mq.fail(message, "SMTPRecipientsRefused: 550 mailbox unavailable, postal code missing", permanent=True)
     page.set_viewport_size({"width": 1120, "height": 700})
     page.goto(at(seat, "/messages?q=status%3Afailed"))
     assert "postal code missing" in page.inner_text("td.errors")
