@@ -43,6 +43,39 @@ def test_every_page_has_contrast_in_both_themes_and_fits_a_phone(page: Page, sea
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
 
 
+def test_repairs_are_not_squeezed_to_a_word_per_line_on_a_phone(page: Page, seat: Browser) -> None:
+    page.set_viewport_size({"width": 320, "height": 700})
+    page.goto(at(seat, "/health"))
+    assert page.query_selector("td code") is not None, "nothing is wrong: no repair to look at"
+    heights = page.evaluate("[...document.querySelectorAll('tbody tr')].map(row => row.offsetHeight)")
+    assert max(heights) < 150
+
+
+def test_long_state_of_a_channel_wraps_and_leaves_the_last_column_in_view(
+    page: Page, lively: tuple[Browser, Menzil]
+) -> None:
+    seat, mq = lively
+    with psycopg.connect(mq.dsn, autocommit=True) as conn:
+        conn.execute("set menzil.actor = 'grace.of.the.second.shift@operations-host-7.example.com'")
+        conn.execute("select menzil.channel_pause('billing')")
+    page.set_viewport_size({"width": 1120, "height": 700})
+    page.goto(at(seat, "/channels"))
+    assert "paused by grace" in page.inner_text("td.states")
+    assert page.evaluate("(box => box.scrollWidth - box.clientWidth)(document.querySelector('.scroll'))") == 0
+
+
+def test_last_error_of_a_list_of_messages_is_not_cut_off(page: Page, lively: tuple[Browser, Menzil]) -> None:
+    seat, mq = lively
+    mq.channel_set("stock-import")
+    mq.send("stock-import", {}, priority=5, ordering_key="warehouse-2")
+    (message,) = mq.dequeue(1, 60, "stock-import")
+    mq.fail(message, "SMTPRecipientsRefused: 550 mailbox unavailable, postal code missing", permanent=True)
+    page.set_viewport_size({"width": 1120, "height": 700})
+    page.goto(at(seat, "/messages?q=status%3Afailed"))
+    assert "postal code missing" in page.inner_text("td.errors")
+    assert page.evaluate("(box => box.scrollWidth - box.clientWidth)(document.querySelector('.scroll'))") == 0
+
+
 def test_theme_is_chosen_with_a_link_and_stays(page: Page, seat: Browser) -> None:
     page.emulate_media(color_scheme="light")
     page.goto(at(seat, "/workers"))

@@ -24,8 +24,8 @@ def sentence(row: Mapping[str, Any], now: datetime) -> str:
             return f"released{since}, drains"
         case "circuit":
             if until is None:
-                return "circuit half open, one message probes it"
-            return f"circuit open, probe in {left}" if left else "circuit open, the next message probes it"
+                return "circuit half open, probing"
+            return f"circuit open, probe in {left}" if left else "circuit open, probe due"
         case "rest":
             return f"rests for {left}" if left else "rests"
         case "concurrency":
