@@ -12,8 +12,9 @@ from menzil.cli.main import main
 from menzil.install import drift, migrate
 from menzil.model.errors import MenzilError
 from menzil.spark.lake.catalog import MESSAGES, NAMESPACE, open_catalog, place, second
-from menzil.spark.lake.errors import LakeError
+from menzil.spark.lake.errors import LakeDamagedError, LakeError
 from menzil.spark.lake.register import register
+from menzil.spark.lake.table import open_for_writing, open_lake
 from tests.integration.lake.conftest import Lake
 from tests.integration.lake.engines import ROWS, make_tables
 
@@ -49,3 +50,35 @@ def test_a_second_lake_is_registered_beside_the_first(lake: Lake, db: str, tmp_p
     assert catalog.load_table((NAMESPACE, MESSAGES)).metadata_location == first
     register(catalog, lake.path)  # the catalog has it, under its own name
     assert catalog.load_table((NAMESPACE, MESSAGES)).metadata_location == first
+
+
+def test_a_lake_whose_disk_is_not_mounted_is_refused_and_no_new_one_begins_in_its_place(
+    db: str, tmp_path: Path
+) -> None:
+    here, there = tmp_path / "lake", tmp_path / "elsewhere"
+    pointer = make_tables(open_catalog(db), str(here)).metadata_location
+    here.rename(there)
+    here.mkdir()
+    for opened in (open_for_writing, open_lake):
+        with pytest.raises(LakeDamagedError, match="its metadata is not there") as caught:
+            opened(here, db)
+        assert pointer.removeprefix("file://") in caught.value.message
+        assert "mount its disk" in str(caught.value.hint)
+    found, is_new = open_for_writing(tmp_path / "another", db)
+    assert (found.tables, is_new, found.namespace) == ({}, False, second(place(str(tmp_path / "another"))))
+
+
+def test_a_lake_that_was_moved_is_neither_read_nor_written_to_nor_registered(db: str, tmp_path: Path) -> None:
+    here, there = tmp_path / "lake", tmp_path / "elsewhere"
+    make_tables(open_catalog(db), str(here))
+    here.rename(there)
+    for given in (db, None):
+        with pytest.raises(LakeError, match=f"The lake in {there} was moved or copied") as caught:
+            open_lake(there, given)
+        assert f"paths in {here}" in caught.value.message
+    with pytest.raises(LakeError, match="was moved or copied"):
+        open_for_writing(there, db)
+    with psycopg.connect(db) as conn:
+        assert conn.execute("select count(*) from menzil_lake.iceberg_tables").fetchone() == (2,)
+    there.rename(here)
+    assert open_lake(here, db).tables[MESSAGES].scan().count() == len(ROWS)
