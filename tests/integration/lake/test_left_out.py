@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -11,6 +13,8 @@ from click.testing import CliRunner
 from menzil.cli.main import main
 from menzil.install import drift, migrate
 from menzil.model.errors import MenzilError
+from menzil.spark.jobs.export import export
+from menzil.spark.jobs.plainly import of_lake
 from menzil.spark.lake.catalog import MESSAGES, NAMESPACE, open_catalog, place, second
 from menzil.spark.lake.errors import LakeDamagedError, LakeError
 from menzil.spark.lake.register import register
@@ -82,3 +86,17 @@ def test_a_lake_that_was_moved_is_neither_read_nor_written_to_nor_registered(db:
         assert conn.execute("select count(*) from menzil_lake.iceberg_tables").fetchone() == (2,)
     there.rename(here)
     assert open_lake(here, db).tables[MESSAGES].scan().count() == len(ROWS)
+
+
+def test_a_lake_that_cannot_be_written_is_told_in_a_sentence(db: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    nothing: Any = None  # no session: the lake is made before Spark has anything to do
+    with pytest.raises(LakeError, match=r"cannot be read or written: .*/file/lake.*: Not a directory\.") as caught:
+        export(nothing, db, tmp_path / "file" / "lake")
+    assert "half written" in str(caught.value.hint)
+    with pytest.raises(LakeError, match="No space left on device"):
+        of_lake(_full)()
+
+
+def _full() -> None:
+    raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left on device")
