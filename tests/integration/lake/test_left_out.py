@@ -15,8 +15,12 @@ from menzil.install import drift, migrate
 from menzil.model.errors import MenzilError
 from menzil.spark.jobs.export import export
 from menzil.spark.jobs.plainly import of_lake
+from menzil.spark.lake import commit
 from menzil.spark.lake.catalog import MESSAGES, NAMESPACE, open_catalog, place, second
-from menzil.spark.lake.errors import LakeDamagedError, LakeError
+from menzil.spark.lake.cover import Part
+from menzil.spark.lake.errors import LakeDamagedError, LakeError, LakeForeignError
+from menzil.spark.lake.fingerprint import Fingerprint
+from menzil.spark.lake.memory import Slice, cover, source_property
 from menzil.spark.lake.register import register
 from menzil.spark.lake.table import open_for_writing, open_lake
 from tests.integration.lake.conftest import Lake
@@ -100,3 +104,18 @@ def test_a_lake_that_cannot_be_written_is_told_in_a_sentence(db: str, tmp_path: 
 
 def _full() -> None:
     raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left on device")
+
+
+def test_a_second_database_does_not_export_to_the_lake_of_the_first_by_mistake(
+    lake: Lake, db: str, tmp_path: Path
+) -> None:
+    found, _ = open_for_writing(tmp_path, db)
+    found.make(MESSAGES)
+    exported = Slice("run", "2025-03", (Part(0, 10),), Fingerprint(1, 2, 3))
+    commit.remember(found, MESSAGES, cover([exported]) | source_property("1/2/3"))
+    nothing: Any = None  # no session: it is refused before Spark has anything to do
+    with pytest.raises(LakeForeignError, match="exported from another database") as caught:
+        export(nothing, lake.dsn, tmp_path)
+    with psycopg.connect(lake.dsn) as conn:
+        assert conn.execute("select count(*) from menzil_lake.iceberg_tables").fetchone() == (2,)  # those it had
+    assert "another --lake" in str(caught.value.hint)

@@ -107,7 +107,7 @@ def export(
     run = run_id or f"export-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
     with _alone(dsn, root) as conn:
         found, unknown = open_for_writing(lake, dsn, catalog=catalog, spark=spark)
-        source = must_be_the_same(spark, conn, dsn, found)
+        source = must_be_the_same(spark, conn, dsn, found, unknown=unknown)
         if unknown:
             register(found)
         found.make(MESSAGES)  # also where only lines of the event log are exported: by it the catalog knows the lake
