@@ -99,10 +99,11 @@ def export(
                 run.verdict = "repeated" if report.repeated else "ok"
             done: dict[str, object] = asdict(report) if as_json else {"messages": report.rows}
             if compact:
+                from menzil.spark.jobs.plainly import of_lake
                 from menzil.spark.lake import compact as rewrite
 
                 with recorded(shop, "compact", lake):
-                    made = rewrite(shop.spark, lake, shop.dsn, catalog=catalog)
+                    made = of_lake(rewrite)(shop.spark, lake, shop.dsn, catalog=catalog)
                 done |= {"compacted": asdict(made)} if as_json else {}
             if not as_json:
                 _tell(report)
@@ -126,10 +127,12 @@ def _tell(report: ExportReport) -> None:
 
 
 def _verify(shop: Workshop, lake: str, catalog: str | None, as_json: bool) -> None:
+    spark = shop.spark  # before anything of menzil.spark.jobs is imported
+    from menzil.spark.jobs.plainly import of_lake
     from menzil.spark.lake import verify
 
     with recorded(shop, "verify", lake) as run:
-        report = verify(lake, shop.dsn, spark=shop.spark, catalog=catalog)
+        report = of_lake(verify)(lake, shop.dsn, spark=spark, catalog=catalog)
         run.rows, run.files = report.rows, report.files
         run.verdict = "ok" if report.ok else count(len(report.problems), "problem")
     if as_json:

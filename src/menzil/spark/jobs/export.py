@@ -24,6 +24,7 @@ from menzil.ops.run import run as ask
 from menzil.spark.jobs.export_drop import drop_month
 from menzil.spark.jobs.export_source import must_be_the_same
 from menzil.spark.jobs.export_step import TRIES, Exporter, Progress
+from menzil.spark.jobs.plainly import of_lake
 from menzil.spark.lake import commit, layout
 from menzil.spark.lake.errors import LakeBusyError
 from menzil.spark.lake.memory import run_property
@@ -77,6 +78,7 @@ class ExportReport:
         return [each.month for each in self.months if each.drop == "dropped"]
 
 
+@of_lake
 def export(
     spark: SparkSession,
     dsn: str,
@@ -105,7 +107,7 @@ def export(
     run = run_id or f"export-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
     with _alone(dsn, root) as conn:
         found, unknown = open_for_writing(lake, dsn, catalog=catalog, spark=spark)
-        source = must_be_the_same(spark, conn, dsn, found)
+        source = must_be_the_same(spark, conn, dsn, found, unknown=unknown)
         if unknown:
             register(found)
         found.make(MESSAGES)  # also where only lines of the event log are exported: by it the catalog knows the lake

@@ -14,7 +14,7 @@ import psycopg
 from menzil.ops import feed
 from menzil.ops import lake as ops
 from menzil.ops.run import run as ask
-from menzil.spark.lake.compare import archived, still_there
+from menzil.spark.lake.compare import archived, counted, still_there
 from menzil.spark.lake.cover import Part, covered
 from menzil.spark.lake.errors import LakeForeignError
 from menzil.spark.lake.fingerprint import ROW_HASHES, Fingerprint
@@ -29,11 +29,14 @@ if TYPE_CHECKING:
 _REBUILD = "call `select menzil.rebuild()` once, which gives these rows ids of this server; then export to a new lake"
 
 
-def must_be_the_same(spark: SparkSession, conn: psycopg.Connection[Any], dsn: str, lake: Lake) -> str:
+def must_be_the_same(
+    spark: SparkSession, conn: psycopg.Connection[Any], dsn: str, lake: Lake, *, unknown: bool = False
+) -> str:
     """Refuse a database whose new rows the lake would take for exported; else what it is called. Driver.
 
     Where the server, the database or the timeline is another one than at the last export (after a failover or
-    pg_upgrade, which are fine), what the lake says it has is compared with the database once.
+    pg_upgrade, which are fine), what the lake says it has is compared with the database once. Where the catalog of the
+    database does not know the lake (`unknown`), the database must also have a message that the lake has.
     """
     positions = [ask(conn, feed.feed_position(name)) for name in ("archive", "event_log")]
     if any(position.foreign_rows for position in positions):
@@ -51,10 +54,22 @@ def must_be_the_same(spark: SparkSession, conn: psycopg.Connection[Any], dsn: st
             "from a dump, or set back in time."
         )
     if parts and memories[0].source != here:
+        if unknown and not _has_some(conn, memories[0]):
+            raise LakeForeignError(
+                "The lake was exported from another database: this one does not know it, and has no message of it.",
+                hint="export to another --lake; only if this database was restored and the lake is its own, run "
+                "`menzil lake register` first",
+            )
         problem = _message_problem(spark, conn, dsn, lake) or _event_problem(conn, memories[1])
         if problem:
             raise LakeForeignError(f"This is not the database that the lake was exported from: {problem}")
     return here
+
+
+def _has_some(conn: psycopg.Connection[Any], memory: Memory) -> bool:
+    """Whether the database has a message in what counts as exported."""
+    found = (counted(conn, month, covered(memory.parts(month))) for month in memory.labels)
+    return any(about.row_count for each in found for about in each)
 
 
 def _message_problem(spark: SparkSession, conn: psycopg.Connection[Any], dsn: str, lake: Lake) -> str | None:

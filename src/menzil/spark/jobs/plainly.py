@@ -1,7 +1,8 @@
-"""Errors of Spark leave a job as one sentence."""
+"""Errors of Spark, and of the files of a lake, leave a job as one sentence."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -10,6 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
+from menzil.spark.lake.errors import LakeError
 from menzil.spark.session.errors import explain
 
 P = ParamSpec("P")
@@ -31,5 +33,26 @@ def plainly(job: Callable[P, T]) -> Callable[P, T]:
             raise explain(error) from error
         finally:
             _chatter.disabled = before
+
+    return run
+
+
+def of_lake(job: Callable[P, T]) -> Callable[P, T]:
+    """The same for a job that reads or writes a lake: a full disk, a missing right and a store that does not answer."""
+    plain = plainly(job)
+
+    @wraps(job)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return plain(*args, **kwargs)
+        except ConnectionError as error:  # of Spark's Java process
+            raise explain(error) from error
+        except OSError as error:
+            lines = (error.strerror or str(error) or type(error).__name__).splitlines()
+            what = re.sub(r"\.? Detail: \[errno \d+\] ", ": ", lines[0]).rstrip(".")
+            raise LakeError(
+                f"The files of the lake cannot be read or written: {what}.",
+                hint="nothing that was half written counts; mend it and run the command again",
+            ) from error
 
     return run

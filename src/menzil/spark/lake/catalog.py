@@ -15,6 +15,8 @@ import psycopg
 
 from menzil.model.errors import MenzilError, UsageError, unreachable
 from menzil.ops.connecting import connect, options
+from menzil.ops.lake import table_pointer
+from menzil.ops.run import run
 
 try:
     from pyiceberg.catalog import Catalog, load_catalog
@@ -58,6 +60,11 @@ class QueueCatalog(SqlCatalog):
         )
         self.engine = engine.execution_options(schema_translate_map={None: SCHEMA})
         self._schema_version = "v1"
+
+    def pointer(self, namespace: str, table: str) -> str | None:
+        """Where the metadata of a table should be, also when it is not there; None when there is no such table."""
+        with connect(self._dsn, options(self._dsn, prepare=False)) as conn:
+            return run(conn, table_pointer(NAME, namespace, table))
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("a catalog stays with the driver: it knows how to reach the database")

@@ -13,11 +13,11 @@ from pyiceberg.table import StaticTable, Table
 
 from menzil.model.errors import UsageError
 from menzil.spark.lake import schema
-from menzil.spark.lake.catalog import NAMESPACE, open_catalog, second
-from menzil.spark.lake.errors import LakeBusyError, LakeError, LakeForeignError
+from menzil.spark.lake.catalog import NAMESPACE, QueueCatalog, open_catalog, second
+from menzil.spark.lake.errors import LakeBusyError, LakeDamagedError, LakeError, LakeForeignError
 from menzil.spark.lake.hint import hinted, write_hint
 from menzil.spark.lake.memory import Memory
-from menzil.spark.lake.place import DURABLE, address, local, storage_options
+from menzil.spark.lake.place import DURABLE, address, local, shown, storage_options
 from menzil.spark.lake.schema import EVENTS, MESSAGES
 
 if TYPE_CHECKING:
@@ -94,7 +94,13 @@ def open_lake(
     """A lake to read: by the catalog of this database when it knows the lake, else by the hints. Driver."""
     root = address(lake, spark)
     if dsn is not None or catalog is not None:
-        found = through(root, open_catalog(dsn or "", catalog))
+        try:
+            found = through(root, open_catalog(dsn or "", catalog))
+        except LakeDamagedError:
+            alone = _alone(root)
+            if alone.tables:
+                return alone
+            raise
         if found.tables:
             return found
     return _alone(root)
@@ -127,7 +133,11 @@ def open_for_writing(
 
 
 def through(root: str, catalog: Catalog) -> Lake:
-    """The lake at this address as a catalog knows it; without tables when it does not."""
+    """The lake at this address as a catalog knows it; without tables when it does not.
+
+    Refuses one that the catalog knows at this address and that is not there: a new lake in its place would begin with
+    what the database still has, and an export with drop would take that for all.
+    """
     catalog.properties.update(DURABLE)
     lake = Lake(root, storage_options(catalog.properties), catalog)
     for namespace in (NAMESPACE, second(root)):
@@ -136,7 +146,15 @@ def through(root: str, catalog: Catalog) -> Lake:
             found = catalog.load_table((namespace, MESSAGES))
         except NoSuchTableError:
             break
-        except (FileNotFoundError, OSError):
+        except OSError as error:
+            pointer = str(error)
+            if isinstance(catalog, QueueCatalog):
+                pointer = catalog.pointer(namespace, MESSAGES) or ""
+            if f"{root}/{MESSAGES}/" in pointer:
+                raise LakeDamagedError(
+                    f"The database knows a lake at {shown(root)}, and its metadata is not there: {shown(pointer)}.",
+                    hint="mount its disk or bring its files back to this place; a new lake needs another --lake",
+                ) from None
             continue  # of another lake, which is gone
         if found.location().rstrip("/") == f"{root}/{MESSAGES}":
             lake.tables[MESSAGES] = found
@@ -153,7 +171,13 @@ def _alone(root: str) -> Lake:
     for name in (MESSAGES, EVENTS):
         metadata = hinted(f"{root}/{name}", options)
         if metadata is not None:
-            lake.tables[name] = StaticTable.from_metadata(metadata, options)
+            table = lake.tables[name] = StaticTable.from_metadata(metadata, options)
+            if table.location().rstrip("/") != f"{root}/{name}":
+                raise LakeError(
+                    f"The lake in {shown(root)} was moved or copied: its files are named by paths in "
+                    f"{shown(table.location())}.",
+                    hint="bring it back to that place; an Iceberg table names its files by their full path",
+                )
     if not lake.tables and _is_old(root):
         raise LakeError(
             f"{root} is a lake of menzil 0.1, with manifests of its own.", hint=f"run `menzil lake adopt {root}` once"
