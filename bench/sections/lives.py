@@ -64,8 +64,9 @@ def run(session: Session) -> None:
 
 
 def live(session: Session, past: Past) -> None:
-    """Send, lease and complete, a hundred at a time."""
+    """Send, lease and complete, a hundred at a time. What the installation left for VACUUM is cleaned up before."""
     conn, count = past.conn, LIVES[session.quick]
+    vacuum(conn)
     past.first = _xid(conn)
     spent = backend_cpu(conn)
     kinds.lives(conn, PLAIN, SIZE, count // SIZE)
@@ -81,13 +82,7 @@ def clean(session: Session, past: Past) -> None:
     """VACUUM of all tables, then their size. Further rounds with nothing to do show what VACUUM itself costs."""
     conn, count = past.conn, LIVES[session.quick]
     found = sum(sizes(conn).values()) / count
-    tables = [row[0] for row in conn.execute(_TABLES)]
-    rounds = []
-    for _ in range(1 + IDLE_ROUNDS):
-        spent = backend_cpu(conn)
-        for table in tables:
-            conn.execute(f"vacuum (parallel 0) {table}")
-        rounds.append((backend_cpu(conn) - spent) / count)
+    rounds = [vacuum(conn) / count for _ in range(1 + IDLE_ROUNDS)]
     past.vacuum, past.idle = rounds[0], min(rounds[1:])
     left = sizes(conn)
     past.disk = sum(left.values()) / count
@@ -98,6 +93,15 @@ def clean(session: Session, past: Past) -> None:
         f"again {past.idle:.3f}, "
         f"then {past.disk:.0f} B: {largest}"
     )
+
+
+def vacuum(conn: Conn) -> float:
+    """VACUUM every table; return the microseconds of server CPU."""
+    tables = [row[0] for row in conn.execute(_TABLES)]
+    spent = backend_cpu(conn)
+    for table in tables:
+        conn.execute(f"vacuum (parallel 0) {table}")
+    return backend_cpu(conn) - spent
 
 
 def conclude(session: Session, pasts: dict[str, Past]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from menzil.ops.op import Op
-from menzil.worker.address import Address
-from menzil.worker.link import Conn, Link
+from menzil.worker.address import Address, Conn
+from menzil.worker.link import Link
 from menzil.worker.log import Hide, Log
 
 ONE: Op[int] = Op("select 1", (), lambda rows: int(rows[0][0]))
