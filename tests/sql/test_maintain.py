@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import psycopg
+import pytest
+
 from tests.sql.clock import pass_time, until
 from tests.sql.queue import Queue, ids
 
@@ -138,3 +141,10 @@ def test_vacuum_gives_no_page_of_an_empty_hot_table_back(queue: Queue) -> None:
     assert before > 0
     queue.conn.execute("vacuum menzil.lease")
     assert queue.one(size) == before
+
+
+def test_a_limit_below_one_is_refused_with_what_to_give(queue: Queue) -> None:
+    for limit, hint in [(0, "Give 1 or more."), (-1, "Give 1 or more."), (2_000_000, "Call several times for more.")]:
+        with pytest.raises(psycopg.errors.InvalidParameterValue) as refusal:
+            queue.call("cleanup_dlq", limit)
+        assert refusal.value.diag.message_hint == hint

@@ -266,6 +266,7 @@ def test_send_many_takes_dicts_and_dataclasses() -> None:
         ({"channel": "a", "payload": b"raw"}, menzil.UsageError),
         (menzil.Send("a", b"raw"), menzil.UsageError),
         ("a", menzil.UsageError),
+        ({"channel": "a", "endpoint": "b", "payload": 1}, menzil.UsageError),
     ],
 )
 def test_send_many_refuses_a_message_it_does_not_understand(message: Any, kind: type[Exception]) -> None:

@@ -147,7 +147,10 @@ def _as_send(message: Send | Mapping[str, Any]) -> Send:
         raise UsageError(f"A message of send_many is a menzil.Send or a dict, not {type(message).__name__}.")
     named = dict(message)
     if "endpoint" in named:  # the word of the SQL function; a channel by another name
-        named["channel"] = named.pop("endpoint")
+        endpoint = named.pop("endpoint")
+        if named.get("channel", endpoint) != endpoint:
+            raise UsageError("A message names a channel and another endpoint.", hint="give one of the two")
+        named["channel"] = endpoint
     if unknown := named.keys() - _NAMES:
         word = sorted(map(str, unknown))[0]
         raise UsageError(f"A message has no {word!r}.", hint=f"it has {', '.join(sorted(_NAMES))}")

@@ -61,6 +61,7 @@ declare
   v_held record;         -- the lane whose turn has come
   v_any boolean;
   v_ended boolean;       -- a visit found only messages that expired: their ordering keys have a new head, in lines of this transaction
+  v_again integer;       -- how often these were folded: a key may have thousands that expired, and the lanes stay locked meanwhile
 begin
   if (p_channels is null and p_limit between 1 and 10000 and p_lock_ms between 1 and 604800000 and current_setting('transaction_isolation') = 'read committed')
      is not true then
@@ -163,8 +164,9 @@ begin
   for v_round in 1 .. case when v_any then 0 else 1000 end loop
     -- First statement: lock lanes whose turn it is. Later ones: a new snapshot that sees all committed before the locks.
     v_turn := menzil._take_turns(v_from, clock_timestamp(), v_width, v_floor, v_only, p_endpoints);
-    if v_turn.turns is null and v_ended and not v_any then
+    if v_turn.turns is null and v_ended and not v_any and v_again < 100 is not false then
       v_ended := false;
+      v_again := coalesce(v_again, 0) + 1;
       v_from := 0;
       perform menzil._fold(clock_timestamp(), false);
       continue;

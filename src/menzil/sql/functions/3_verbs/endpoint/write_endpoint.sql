@@ -1,5 +1,5 @@
--- An UPDATE of menzil.endpoints: retry_policy and enabled may be written. Every other column has a
--- function of its own, or none: written past it, the gate and the lanes of the channel would not hear of the change.
+-- An UPDATE of menzil.endpoints: retry_policy and enabled may be written. Every other column has a function of its
+-- own, or none: written past it, the gate and the lanes of the channel would not hear of the change.
 create or replace function menzil._write_endpoint() returns trigger
 language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp as $$
 declare
@@ -15,7 +15,7 @@ begin
       else 'Only retry_policy and enabled can be written.' end);
   end if;
   if new.retry_policy is distinct from old.retry_policy then
-    update menzil.channel c set retry_policy = new.retry_policy where c.id = old.id;   -- _channel_check judges it and writes the event
+    perform menzil.set_retry_policy(old.name, new.retry_policy);
   end if;
   if new.enabled is null then
     perform menzil._refuse_null('A value for enabled');
