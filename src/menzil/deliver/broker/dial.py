@@ -67,7 +67,8 @@ async def _open(
     except TimeoutError as failure:
         _drop(session, sock)
         # The kernel's own timeout is an OSError with a number; that of the deadline has none.
-        said = broken(failure, peer, doing) if failure.errno else f"No connection to {peer} in time ({doing})"
+        what = f"{doing}; does this port speak TLS?" if doing == "TLS handshake" else doing
+        said = broken(failure, peer, doing) if failure.errno else f"No connection to {peer} in time ({what})"
         raise EndpointError(said) from None
     except (OSError, SSLError) as failure:
         _drop(session, sock)
