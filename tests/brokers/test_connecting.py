@@ -285,3 +285,13 @@ async def test_tls_asked_of_a_plain_port_is_named(valkey: Valkey) -> None:
     kind, reason = failed(found)
     assert kind == "endpoint"
     assert reason == f"No connection to 127.0.0.1:{valkey.port} in time (TLS handshake; does this port speak TLS?)"
+
+
+@in_loop
+async def test_a_server_of_another_kind_is_suspected(valkey: Valkey) -> None:
+    """Valkey says nothing before it is asked, and a server of NATS speaks first."""
+    async with speaking(Nats) as broker:
+        (found,) = await broker.deliver_many([message()], nats_endpoint(valkey.port, "s", connect_timeout_seconds=1))
+    kind, reason = failed(found)
+    assert kind == "endpoint"
+    assert reason == f"No connection to 127.0.0.1:{valkey.port} in time (logging in; does this port speak NATS?)"
