@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
-import threading
+from typing import Any
 
 import pytest
 
-from menzil import Worker
-from tests.brokers.servers import NatsServer, Valkey
+from tests.brokers.bodies import make_and_test, run
+from tests.brokers.servers import NatsServer, Valkey, free_port
 from tests.brokers.stage import fresh, jetstream
 from tests.integration.cli.user import User
 
@@ -18,35 +19,38 @@ from tests.integration.cli.user import User
 def test_an_endpoint_of_a_broker_is_made_and_tested(
     db: str, valkey: Valkey, nats_server: NatsServer, kind: str
 ) -> None:
-    user, stream, subject = User(db), fresh("S"), fresh("s")
+    stream, subject = fresh("S"), fresh("s")
 
     async def make() -> None:
         async with jetstream(nats_server.port, stream, subject):
             pass
 
     asyncio.run(make())
-    config = {"capture_response": True, "stream": stream}
+    config: dict[str, Any] = {"stream": stream}
     if kind == "nats":
         config |= {"servers": [f"127.0.0.1:{nats_server.port}"], "subject": subject}
-        place, where = f"nats://127.0.0.1:{nats_server.port}/{subject}", f"{stream} 1"
+        url = f"nats://127.0.0.1:{nats_server.port}/{subject}"
     else:
         config |= {"host": "127.0.0.1", "port": valkey.port}
-        place, where = f"redis://127.0.0.1:{valkey.port}/0/{stream}", f"{stream} 1"
-    made = user.types("endpoint", "create", "orders", "--protocol", kind, "--config", json.dumps(config))
-    assert made.exit_code == 0
-    assert made.stderr.splitlines() == [
-        "127.0.0.1 is a loopback address: deliveries there are refused until a setting allows them.",
-        "hint: menzil settings set broker_allowed_networks 127.0.0.1/32",
-    ]
-    assert user.types("settings", "set", "broker_allowed_networks", "127.0.0.1/32").exit_code == 0
-    assert place in user.types("endpoint", "list").stdout
-    worker = Worker(db, janitors=False)
-    thread = threading.Thread(target=worker.run)
-    thread.start()
-    try:
-        tested = user.types("endpoint", "test", "orders")
-    finally:
-        worker.stop()
-        thread.join(60)
-    assert tested.exit_code == 0, tested.output
-    assert where in tested.stdout
+        url = f"redis://127.0.0.1:{valkey.port}/0/{stream}"
+    assert f"{stream} 1" in make_and_test(db, kind, config, url)
+
+
+def test_a_test_that_failed_does_not_ask_for_a_worker(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    user, port = User(db), free_port()
+    user.gets("settings", "set", "broker_allowed_networks", "127.0.0.1/32")
+    config = json.dumps({"host": "127.0.0.1", "port": port, "stream": "s"})
+    user.gets("endpoint", "create", "orders", "--protocol", "redis", "--config", config)
+    command = importlib.import_module("menzil.cli.endpoint.test")
+    wait = command._wait
+
+    def tried(database: Any, message_id: int, _: float) -> Any:
+        assert run(db).failed == 1
+        return wait(database, message_id, 0)
+
+    monkeypatch.setattr(command, "_wait", tried)
+    tested = user.types("endpoint", "test", "orders")
+    assert tested.exit_code == 1
+    assert f"Connection refused by 127.0.0.1:{port}" in tested.stdout
+    assert "It has not ended after 30 s: it failed, and is tried again." in tested.stderr
+    assert "does a worker run" not in tested.stderr

@@ -274,3 +274,24 @@ async def test_answers_of_nats_that_blame_the_endpoint_or_the_message(nats_serve
         completed(found[0])
         assert [failed(outcome)[0] for outcome in found[1:]] == ["message"] * 3
         assert "two" not in failed(found[2])[1]
+
+
+@in_loop
+async def test_tls_asked_of_a_plain_port_is_named(valkey: Valkey) -> None:
+    """Valkey waits for more of what it takes for a command."""
+    async with speaking(Redis) as broker:
+        endpoint = redis_endpoint(valkey.port, "s", tls={"enabled": True}, connect_timeout_seconds=1)
+        (found,) = await broker.deliver_many([message()], endpoint)
+    kind, reason = failed(found)
+    assert kind == "endpoint"
+    assert reason == f"No connection to 127.0.0.1:{valkey.port} in time (TLS handshake; does this port speak TLS?)"
+
+
+@in_loop
+async def test_a_server_of_another_kind_is_suspected(valkey: Valkey) -> None:
+    """Valkey says nothing before it is asked, and a server of NATS speaks first."""
+    async with speaking(Nats) as broker:
+        (found,) = await broker.deliver_many([message()], nats_endpoint(valkey.port, "s", connect_timeout_seconds=1))
+    kind, reason = failed(found)
+    assert kind == "endpoint"
+    assert reason == f"No connection to 127.0.0.1:{valkey.port} in time (logging in; does this port speak NATS?)"

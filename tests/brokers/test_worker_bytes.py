@@ -10,10 +10,10 @@ import pytest
 
 import menzil
 from menzil import Worker
+from tests.brokers.bodies import conn, create, one, until
 from tests.brokers.relay import Relay
 from tests.brokers.servers import Valkey
 from tests.brokers.stage import entries, fresh, in_loop
-from tests.brokers.test_working import conn, create, one, until
 
 __all__ = ["conn"]  # a fixture
 

@@ -10,10 +10,10 @@ import pytest
 import menzil
 from menzil import Worker
 from menzil.worker.batches import FIRST
+from tests.brokers.bodies import conn, create, one, until
 from tests.brokers.relay import Relay
 from tests.brokers.servers import Valkey, free_port
 from tests.brokers.stage import entries, fresh, in_loop
-from tests.brokers.test_working import conn, create, one, until
 
 __all__ = ["conn"]  # a fixture
 

@@ -18,8 +18,8 @@ from menzil.deliver.amqp.session import AmqpSession
 from tests.brokers.amqp.peer import Line, peer
 from tests.brokers.amqp.rabbit import Rabbit
 from tests.brokers.amqp.readers import channel_of, held, new_queue
+from tests.brokers.bodies import create, one
 from tests.brokers.stage import fresh, in_loop
-from tests.brokers.test_working import create, one
 
 
 def plant(monkeypatch: pytest.MonkeyPatch) -> None:

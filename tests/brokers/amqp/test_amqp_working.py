@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-import menzil
 from menzil import Worker
 from tests.brokers.amqp.rabbit import Rabbit
 from tests.brokers.amqp.readers import channel_of, held, new_queue
+from tests.brokers.bodies import conn, create, deliver, make_and_test, one, rotate_password
 from tests.brokers.stage import fresh, in_loop
-from tests.brokers.test_working import create, one, run, until
 from tests.docs.blocks import ROOT, blocks
 from tests.docs.brokers import working
 from tests.docs.running import Run
-from tests.integration.cli.user import User
 
+__all__ = ["conn"]  # a fixture
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def conn(db: str) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(db, autocommit=True) as connection:
-        connection.execute("select menzil.set_setting('broker_allowed_networks', '127.0.0.0/8')")
-        yield connection
 
 
 async def read(port: int, name: str, login: str = "guest:guest") -> list[Any]:
@@ -39,17 +29,15 @@ async def read(port: int, name: str, login: str = "guest:guest") -> list[Any]:
         return await held(await new_queue(channel, name))
 
 
+def to(port: int, name: str) -> dict[str, Any]:
+    return {"host": "127.0.0.1", "port": port, "exchange": "", "routing_key": name}
+
+
 def test_what_is_sent_arrives_in_batches(db: str, conn: psycopg.Connection, rabbit: Rabbit) -> None:
     name = fresh("orders")
     asyncio.run(read(rabbit.port, name))
-    config = {"host": "127.0.0.1", "port": rabbit.port, "exchange": "", "routing_key": name, "capture_response": True}
-    create(conn, "rabbit", "amqp", config)
-    with menzil.Menzil(db) as mq:
-        mq.send_batch("rabbit", list(range(1000)))
-    assert run(db).delivered == 1000
+    answers = deliver(db, conn, "amqp", to(rabbit.port, name))
     assert sorted(int(found.body) for found in asyncio.run(read(rabbit.port, name))) == list(range(1000))
-    assert one(conn, "select count(*) from menzil.queue") == 0
-    answers = one(conn, "select jsonb_agg(response) from menzil.archive where channel = 'rabbit'")
     assert all(answer["delivery_tag"] >= 1 and answer["confirm_ms"] >= 0 for answer in answers)
 
 
@@ -76,55 +64,25 @@ async def test_a_rotated_password_makes_no_dead_letters(db: str, conn: psycopg.C
     await read(rabbit.port, name)
     rabbit.control("add_user", user, "canary-old")
     rabbit.control("set_permissions", user, ".*", ".*", ".*")
-    config: dict[str, Any] = {"host": "127.0.0.1", "port": rabbit.port, "exchange": "", "routing_key": name}
-    config["auth"] = {"type": "plain", "username": user, "password": "canary-old"}
-    create(conn, "rabbit", "amqp", config)
-    conn.execute("select menzil.set_setting('circuit_breaker_cooldown', '5')")
-    worker = Worker(db, janitors=False)
-    serving = asyncio.create_task(worker.serve())
-    with menzil.Menzil(db) as mq:
-        mq.send("rabbit", 0)
-        await until(lambda: one(conn, "select count(*) from menzil.queue") == 0, "the first delivery")
+
+    async def rotate() -> None:
         await asyncio.to_thread(rabbit.control, "change_password", user, "canary-new")
         await asyncio.to_thread(rabbit.control, "close_all_user_connections", user, "rotated")
-        mq.send_batch("rabbit", list(range(1, 1001)))
-    await until(lambda: one(conn, "select circuit_state from menzil.endpoints") == "open", "an open circuit")
-    assert one(conn, "select count(*) from menzil.dlq") == 0
-    said = "select last_error from menzil.queue where last_error ~ 'ACCESS_REFUSED' limit 1"
-    assert "Login was refused" in one(conn, said)
-    config["auth"]["password"] = "canary-new"
-    conn.execute("select menzil.alter_endpoint('rabbit', %s::jsonb)", (json.dumps(config),))
-    conn.execute("select menzil.reset_circuit_breaker('rabbit')")
-    await until(lambda: one(conn, "select count(*) from menzil.queue") == 0, "the rest")
-    worker.stop()
-    tally = await serving
-    assert (tally.dead, tally.delivered) == (0, 1001)
-    assert sorted({int(found.body) for found in await read(rabbit.port, name)}) == list(range(1001))
-    assert "canary" not in one(conn, "select coalesce(string_agg(a::text, ''), '') from menzil.attempts a")
+
+    before, after = (
+        to(rabbit.port, name) | {"auth": {"type": "plain", "username": user, "password": password}}
+        for password in ("canary-old", "canary-new")
+    )
+    refused = "Login was refused"
+    await rotate_password(db, conn, "amqp", before=before, after=after, rotate=rotate, error=refused)
+    assert {int(found.body) for found in await read(rabbit.port, name)} == set(range(1001))
 
 
 def test_an_endpoint_is_made_and_tested_on_the_command_line(db: str, rabbit: Rabbit) -> None:
-    user, name = User(db), fresh("orders")
+    name = fresh("orders")
     asyncio.run(read(rabbit.port, name))
-    config = {"host": "127.0.0.1", "port": rabbit.port, "exchange": "", "routing_key": name, "capture_response": True}
-    made = user.types("endpoint", "create", "orders", "--protocol", "amqp", "--config", json.dumps(config))
-    assert made.exit_code == 0
-    assert made.stderr.splitlines() == [
-        "127.0.0.1 is a loopback address: deliveries there are refused until a setting allows them.",
-        "hint: menzil settings set broker_allowed_networks 127.0.0.1/32",
-    ]
-    assert user.types("settings", "set", "broker_allowed_networks", "127.0.0.1/32").exit_code == 0
-    assert f"amqp://127.0.0.1:{rabbit.port}/%2F//{name}" in user.types("endpoint", "list").stdout
-    worker = Worker(db, janitors=False)
-    thread = threading.Thread(target=worker.run)
-    thread.start()
-    try:
-        tested = user.types("endpoint", "test", "orders")
-    finally:
-        worker.stop()
-        thread.join(60)
-    assert tested.exit_code == 0, tested.output
-    assert "confirmed in " in tested.stdout
+    url = f"amqp://127.0.0.1:{rabbit.port}/%2F//{name}"
+    assert "confirmed in " in make_and_test(db, "amqp", to(rabbit.port, name), url)
     assert [json.loads(found.body)["type"] for found in asyncio.run(read(rabbit.port, name))] == ["menzil.test"]
 
 

@@ -49,8 +49,12 @@ def test(ctx: click.Context, db: Database, name: str, body: Any, timeout: float,
             click.echo("\n".join(attempt_lines(attempt)))
         click.echo(f"{message_id} {status.status}")
     if not status.ended:
-        say(f"It has not ended after {timeout:g} s.")
-        say(f"Hint: does a worker run? See `menzil workers` and `menzil message show {message_id}`")
+        if attempts:
+            say(f"It has not ended after {timeout:g} s: it failed, and is tried again.")
+            say(f"Hint: the last attempt says what to repair; `menzil message show {message_id}` tells of the next")
+        else:
+            say(f"It has not ended after {timeout:g} s.")
+            say(f"Hint: does a worker run? See `menzil workers` and `menzil message show {message_id}`")
     if status.status != "completed":
         ctx.exit(SOMETHING_TO_FIX)
 

@@ -20,6 +20,7 @@ from menzil.deliver.broker.session import CodecError, Session
 class AmqpLine(Session):
     """What publishers and consumers have in common."""
 
+    speaks = "AMQP"
     confirms = True  # whether the server must be able to confirm messages
 
     def __init__(self, plan: Plan, host: str, peer: str, sock: socket.socket) -> None:

@@ -58,7 +58,7 @@ async def _open(
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await loop.sock_connect(sock, (address[1], target.port))
-            doing = "TLS handshake" if tls else "connecting"
+            doing = "TLS handshake; does this port speak TLS?" if tls else "connecting"
             name = target.host if tls else None
             await loop.create_connection(lambda: session, sock=sock, ssl=tls, server_hostname=name)
             doing = "logging in"
@@ -67,7 +67,9 @@ async def _open(
     except TimeoutError as failure:
         _drop(session, sock)
         # The kernel's own timeout is an OSError with a number; that of the deadline has none.
-        said = broken(failure, peer, doing) if failure.errno else f"No connection to {peer} in time ({doing})"
+        # A server of another kind may wait for more of what it takes for a command of its own.
+        what = f"{doing}; does this port speak {session.speaks}?" if doing == "logging in" else doing
+        said = broken(failure, peer, doing) if failure.errno else f"No connection to {peer} in time ({what})"
         raise EndpointError(said) from None
     except (OSError, SSLError) as failure:
         _drop(session, sock)

@@ -28,6 +28,8 @@ class CodecError(Exception):
 class Session(asyncio.Protocol, ABC):
     """One connection of one endpoint. It carries one batch at a time: the next one follows when all is acknowledged."""
 
+    speaks = "the protocol"  # as errors name it
+
     def __init__(self, plan: Plan, host: str, peer: str, sock: socket.socket) -> None:
         self.plan = plan
         self.host = host  # the name that a certificate must have

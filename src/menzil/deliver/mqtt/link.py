@@ -20,6 +20,8 @@ _PART = 0.6
 class Link(Session):
     """Speaks for a client id until the connection ends."""
 
+    speaks = "MQTT"
+
     def __init__(self, plan: Plan, host: str, peer: str, sock: socket.socket, *, slots: Slots, slot: int) -> None:
         super().__init__(plan, host, peer, sock)
         config = plan.config

@@ -41,6 +41,8 @@ _ACKNOWLEDGEMENT = (
 class NatsSession(Session):
     """One connection."""
 
+    speaks = "NATS"
+
     def __init__(self, plan: Plan, host: str, peer: str, sock: socket.socket) -> None:
         super().__init__(plan, host, peer, sock)
         config = plan.config

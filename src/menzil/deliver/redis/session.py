@@ -28,6 +28,8 @@ _PART = 0.8
 class RedisSession(Session):
     """One connection."""
 
+    speaks = "the Redis protocol"
+
     def __init__(self, plan: Plan, host: str, peer: str, sock: socket.socket) -> None:
         super().__init__(plan, host, peer, sock)
         config = plan.config
