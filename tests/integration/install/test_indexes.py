@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -10,6 +11,8 @@ import pytest
 from psycopg.rows import scalar_row
 
 from menzil.install import Pace, migrate
+from tests.conftest import adopt
+from tests.integration.install.copies import copied
 
 LOOKUP = ("line_news", "event_entity", "schedule_slot_message")
 
@@ -31,16 +34,29 @@ def invalid(conn: psycopg.Connection[Any]) -> list[str]:
     )
 
 
-@pytest.fixture
-def at_work(empty: str) -> str:
+@pytest.fixture(scope="session")
+def left(databases: tuple[str, str]) -> Iterator[str]:
     """A database with messages, events and slots, and without the indexes: as a release before left it."""
-    migrate(empty)
-    with psycopg.connect(empty, autocommit=True) as conn:
+    with copied(databases[0], "install_left", "template1") as dsn:
+        migrate(dsn)
+        _leave(dsn)
+        yield dsn
+
+
+@pytest.fixture
+def at_work(left: str) -> Iterator[str]:
+    """A copy of it, which the test changes."""
+    with copied(left, "install_left_copy", "install_left") as dsn:
+        adopt(dsn)
+        yield dsn
+
+
+def _leave(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("drop index " + ", ".join(f"menzil.{name}" for name in (*LOOKUP, "bulk_send_first")))
         conn.execute("select menzil.channel_set('work'); select menzil.send('work', '{}') from generate_series(1, 100)")
         conn.execute("select menzil.schedule_create('s', '* * * * *', 'UTC', 'work', '{}')")
         conn.execute("insert into menzil.schedule_slot (schedule_id, slot_at) select id, now() from menzil.schedule")
-    return empty
 
 
 def test_a_new_database_has_them_from_the_beginning(empty: str) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
 
 from menzil.install import drift, migrate, script
 from menzil.install.tree import PACKAGE_SQL
-from tests.conftest import adopt, drop_database
+from tests.conftest import adopt
+from tests.integration.install.copies import copied
 from tests.integration.install.old_release import Filled, Hand, fill
 from tests.sql import golden
 
@@ -53,17 +52,6 @@ def stage(databases: tuple[str, str], old_tree: Path) -> Iterator[Stage]:
         with copied(dsn, "install_copy", "install_filled") as copy, psycopg.connect(copy, autocommit=True) as conn:
             stage.given = {channel: drained(Hand(conn), channel) for channel in filled.plain}
         yield stage
-
-
-@contextmanager
-def copied(dsn: str, name: str, template: str) -> Iterator[str]:
-    """A copy of a database, for as long as it is used."""
-    with psycopg.connect(make_conninfo(dsn, dbname="postgres"), autocommit=True) as conn:
-        conn.execute(f"create database {name} template {template} strategy file_copy")
-        try:
-            yield make_conninfo(dsn, dbname=name)
-        finally:
-            drop_database(conn, name)
 
 
 def test_migrations_of_a_release_never_change(old_tree):
