@@ -98,7 +98,7 @@ class Batches:
     @property
     def room(self) -> int:
         """How many messages may be leased beyond the slots: as many as the last lease shows that there are takers."""
-        takers = [line for line in self._lines.values() if not (line.is_heavy or line.untold)]
+        takers = [line for line in self._lines.values() if not (line.is_out or line.untold)]
         return min(sum(max(0, LANES * line.size - line.held) for line in takers), self._wish)
 
     @property
