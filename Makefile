@@ -36,7 +36,7 @@ test: lint ## lint, then every test
 lint: setup ## style, types and the walls between the rooms
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --strict -n 2 src tools examples/demo tests bench
+	$(BIN)/mypy --strict src tools examples/demo tests bench
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/twins.py --check
 
