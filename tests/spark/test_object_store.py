@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 from pyarrow.fs import FileSelector
+from pyarrow.parquet import ParquetFile
 
 from menzil.embedded import Embedded
 from menzil.spark import lake
@@ -92,8 +94,7 @@ def test_verify_finds_nothing_and_then_the_file_that_was_damaged(spark: SparkSes
     victim = lake.files(exported.path, exported.dsn)[0].removeprefix("s3://")
     with files.open_input_stream(victim) as stream:
         whole = stream.read()
-    middle = len(whole) // 3
-    for broken in (None, whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]):
+    for broken in (None, with_other_payloads(whole)):
         if broken is None:
             files.delete_file(victim)
         else:
@@ -101,6 +102,18 @@ def test_verify_finds_nothing_and_then_the_file_that_was_damaged(spark: SparkSes
         assert lake.verify(exported.path, exported.dsn, spark=spark).problems
         put(exported.store, victim, whole)
     assert lake.verify(exported.path, exported.dsn, spark=spark).problems == ()
+
+
+def with_other_payloads(whole: bytes) -> bytes:
+    """The file with the end of its payloads changed. A bit anywhere may be one of a header, which changes no value."""
+    columns = ParquetFile(BytesIO(whole)).metadata.row_group(0)
+    payload = next(
+        column
+        for column in (columns.column(number) for number in range(columns.num_columns))
+        if column.path_in_schema == "payload"
+    )
+    end = (payload.dictionary_page_offset or payload.data_page_offset) + payload.total_compressed_size
+    return whole[: end - 16] + bytes(each ^ 1 for each in whole[end - 16 : end]) + whole[end:]
 
 
 def put(store: Store, path: str, data: bytes) -> None:
