@@ -110,7 +110,7 @@ def test_fields_become_columns_that_every_tool_reads_and_values_that_do_not_fit_
     publish(queue, "note", {"amount": 3, "who": "not an order"})
     report = export(spark, db, tmp_path, promote=["order"])
     left = ["tag", "Tag", "odd name", "lines", "any", "of", "never"]
-    assert report.without_column == tuple(f"order.{name}" for name in left)
+    assert sorted(report.without_column) == sorted(f"order.{name}" for name in left)
     # From now on without being asked, by a schema that says something else of a field and has one more.
     queue.call("create_event_type", "order", None, Jsonb({"properties": {"more": {"type": "integer"}}}))
     publish(queue, "order", {"amount": "six", "price": [1], "who": 7, "paid": "true", "at": "yesterday", "more": 9})
