@@ -50,11 +50,16 @@ async def test_a_request_that_is_refused_for_one_message_fails_only_that_one(clu
         endpoint = kafka_endpoint(cluster, topic)
         completed(await broker.deliver(message(), endpoint))
         # All fifty are in one request, which is refused; then each goes alone, and the first of these is refused.
-        cluster.refuses(code, code)
-        found = await broker.deliver_many([message() for _ in range(50)], endpoint)
-    kinds = [None if isinstance(each, Complete) else failed(each)[0] for each in found]
+        # A busy machine may send them in two requests, both are refused, and all arrive: then fifty more are sent.
+        rounds = 0
+        kinds: list[str | None] = []
+        while not any(kinds) and rounds < 10:
+            rounds += 1
+            cluster.refuses(code, code)
+            found = await broker.deliver_many([message() for _ in range(50)], endpoint)
+            kinds = [None if isinstance(each, Complete) else failed(each)[0] for each in found]
     assert sorted(kinds, key=str) == [None] * 49 + ["message"]
-    assert len(records(cluster, topic, 50)) == 50
+    assert len(records(cluster, topic, 50 * rounds)) == 50 * rounds
 
 
 @pytest.mark.parametrize(
