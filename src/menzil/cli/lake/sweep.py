@@ -21,8 +21,8 @@ from menzil.cli.show import count, document, json_option, say
 def sweep(dsn: str | None, lake: str, catalog: str | None, keep_days: float, as_json: bool) -> None:
     """Let snapshots of LAKE go that are older than --keep-days and have no tag, and files that no snapshot names.
 
-    A file younger than a day may belong to a run that is at work, and stays. What the newest snapshot has, and what was
-    proved before a month was dropped, always stays.
+    A file younger than a day may belong to a run that is at work, and stays; while an export is at work, every file
+    stays. What the newest snapshot has, and what was proved before a month was dropped, always stays.
     """
     from menzil.spark.lake.sweep import sweep as job
 
@@ -36,3 +36,5 @@ def sweep(dsn: str | None, lake: str, catalog: str | None, keep_days: float, as_
         say(
             f"{count(done.snapshots, 'snapshot')} expired, {count(done.removed, 'file')} removed ({done.size:,} bytes)."
         )
+        if done.busy:
+            say("An export to this lake is at work, so files that nothing names stay. Sweep again when it is done.")

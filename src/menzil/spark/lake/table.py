@@ -132,6 +132,24 @@ def open_for_writing(
     return found, False
 
 
+def open_own(
+    lake: str | os.PathLike[str], dsn: str, *, catalog: str | None = None, spark: SparkSession | None = None
+) -> Lake:
+    """A lake whose files may be replaced or removed. Driver.
+
+    What a hint names, or a database of before, may lack files that count: only the catalog that commits to it knows.
+    """
+    found, unknown = open_for_writing(lake, dsn, catalog=catalog, spark=spark)
+    if unknown:
+        raise LakeForeignError(
+            f"The catalog does not know the lake in {shown(found.root)}, so which of its files count cannot be told.",
+            hint="name the database that exports to it with --dsn, or its catalog with --catalog; a database made anew "
+            "learns of it by `menzil lake register`",
+        )
+    demand(found)
+    return found
+
+
 def through(root: str, catalog: Catalog) -> Lake:
     """The lake at this address as a catalog knows it; without tables when it does not.
 
