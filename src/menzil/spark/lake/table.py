@@ -91,7 +91,10 @@ def open_lake(
     catalog: str | None = None,
     spark: SparkSession | None = None,
 ) -> Lake:
-    """A lake to read: by the catalog of this database when it knows the lake, else by the hints. Driver."""
+    """A lake to read: by the catalog of this database when it knows the lake, else by the hints. Driver.
+
+    A folder that is there and empty is a lake without tables. A place that is not there is refused: its name is wrong.
+    """
     root = address(lake, spark)
     if dsn is not None or catalog is not None:
         try:
@@ -103,7 +106,11 @@ def open_lake(
             raise
         if found.tables:
             return found
-    return _alone(root)
+    alone = _alone(root)
+    path = local(root)
+    if path is None or not Path(path).is_dir():
+        demand(alone)
+    return alone
 
 
 def open_for_writing(
@@ -220,5 +227,5 @@ def demand(lake: Lake, name: str = MESSAGES) -> Table:
     """The table of a lake that must be there."""
     found = lake.table(name)
     if found is None:
-        raise UsageError(f"There is no lake in {lake.root}.", hint="`menzil pipeline export` makes one")
+        raise UsageError(f"There is no lake in {shown(lake.root)}.", hint="`menzil pipeline export` makes one")
     return found
