@@ -10,6 +10,7 @@ import click
 from menzil import install
 from menzil.cli.database import located
 from menzil.cli.dsn import dsn_option
+from menzil.cli.finite import Finite
 
 
 @click.command()
@@ -17,9 +18,7 @@ from menzil.cli.dsn import dsn_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of sentences.")
 @click.option("--target", type=click.IntRange(min=1), help="Stop after this migration and leave the code alone.")
 @click.option("--reapply", is_flag=True, help="Apply functions, views and roles even if they are current.")
-@click.option(
-    "--wait", type=click.FloatRange(min=0), default=60.0, show_default=True, help="Seconds to wait for locks."
-)
+@click.option("--wait", type=Finite(min=0), default=60.0, show_default=True, help="Seconds to wait for locks.")
 def migrate(dsn: str | None, as_json: bool, target: int | None, reapply: bool, wait: float) -> None:
     """Install menzil into a database, or bring it up to date.
 

@@ -9,6 +9,7 @@ import click
 
 from menzil.cli import given
 from menzil.cli.database import Database, on_database
+from menzil.cli.finite import Finite
 from menzil.cli.names import knowing_names, limit_option
 from menzil.cli.plan import yes_option
 from menzil.cli.progress import Progress
@@ -86,7 +87,7 @@ def show(db: Database, plan_id: int, as_json: bool) -> None:
 @click.option("--status", type=click.Choice(ENDED), help="replay: only those that ended so.")
 @click.option("--since", type=given.when, metavar="TIME", help="Died (redrive) or created at this time or later …")
 @click.option("--until", type=given.when, metavar="TIME", help="… and before this one.")
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="So many per second.")
+@click.option("--rate", type=Finite(min=0, min_open=True), metavar="N", help="So many per second.")
 @click.option("--note", metavar="TEXT", help="Why, for people.")
 @click.option("--key", metavar="TEXT", help="The same command with the same key makes one plan, however often it runs.")
 @yes_option

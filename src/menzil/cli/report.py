@@ -13,6 +13,7 @@ import click
 from menzil.cli import given
 from menzil.cli.database import Database, connected
 from menzil.cli.files import must_be_writable
+from menzil.cli.finite import Finite
 from menzil.cli.pipeline.history import lake_option, must_be_lake, reading
 from menzil.cli.pipeline.options import pipeline_options
 from menzil.cli.report_small import TooLargeError, small_report
@@ -28,14 +29,12 @@ from menzil.report import Figures, Slo, page, troubles
 @click.option("--to", "end", type=given.when, metavar="TIME", help="… and before this one.")
 @click.option(
     "--goal-seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Finite(min=0, min_open=True),
     default=60.0,
     show_default=True,
     help="Messages should be delivered within this time …",
 )
-@click.option(
-    "--goal-percent", type=click.FloatRange(0, 100), default=99.0, show_default=True, help="… so many of them."
-)
+@click.option("--goal-percent", type=Finite(0, 100), default=99.0, show_default=True, help="… so many of them.")
 @pipeline_options
 def report(
     dsn: str | None, master: str | None, lake: str | None, out: Path, start: datetime | timedelta | None,

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from menzil.cli.dsn import dsns_options, several_of
+from menzil.cli.finite import Finite
 from menzil.model.errors import UsageError
 from menzil.telemetry.logs import FORMATS, log_to_stderr
 from menzil.telemetry.serving import Listen
@@ -46,10 +47,10 @@ class Host:
 @click.option("--processes", type=click.IntRange(1), default=1, metavar="N", help="Run so many workers.")
 @click.option("--once", is_flag=True, help="Deliver what is due, then end.")
 @click.option("--name", metavar="NAME", help="Name of the worker.  [default: host, process and chance]")
-@click.option("--lease", type=click.FloatRange(1), metavar="SECONDS", help="How long a message stays ours in silence.")
+@click.option("--lease", type=Finite(1), metavar="SECONDS", help="How long a message stays ours in silence.")
 @click.option("--batch", type=click.IntRange(1, 10_000), metavar="N", help="Most messages of one lease.")
 @click.option("--max-bytes", type=click.IntRange(1), metavar="N", help="Bytes of messages at once.  [default: 64 MiB]")
-@click.option("--grace", type=click.FloatRange(0), metavar="SECONDS", help="Time to finish at the end.  [default: 10]")
+@click.option("--grace", type=Finite(0), metavar="SECONDS", help="Time to finish at the end.  [default: 10]")
 @click.option("--no-listen", is_flag=True, help="Poll only, without waiting for NOTIFY.")
 @click.option("--no-prepare", is_flag=True, help="Prepare no statements (PgBouncer before 1.21).")
 @click.option("--no-janitors", is_flag=True, help="Leave the jobs of housekeeping to other workers.")

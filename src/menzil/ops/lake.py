@@ -172,6 +172,12 @@ def try_lake_lock(lake: str) -> Op[bool]:
     return Op(text, (values.text("lake", lake),), op.boolean)
 
 
+def lake_is_free(lake: str) -> Op[bool]:
+    """Whether no export to the lake is at work at this moment."""
+    text = "select pg_try_advisory_xact_lock(hashtextextended('menzil lake ' || %s::text, 0))"
+    return Op(text, (values.text("lake", lake),), op.boolean)
+
+
 def table_pointer(catalog: str, namespace: str, table: str, *, hold: bool = False) -> Op[str | None]:
     """The metadata file of a table of the lake, None when there is no such table.
 

@@ -22,9 +22,11 @@ def adopt(dsn: str | None, master: str | None, lake: str, catalog: str | None, a
     anywhere, it may be repeated.
     """
     with workshop(dsn, master) as shop, watching(shop, as_json=as_json):
+        spark = shop.spark  # before anything of menzil.spark.jobs is imported
+        from menzil.spark.jobs.plainly import of_lake
         from menzil.spark.lake.adopt import adopt as job
 
-        done = job(shop.spark, lake, shop.dsn, catalog=catalog)
+        done = of_lake(job)(spark, lake, shop.dsn, catalog=catalog)
     if as_json:
         document(asdict(done))
     elif done.repeated:

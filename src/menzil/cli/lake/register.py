@@ -25,10 +25,11 @@ def register(
     """
     from menzil.spark.lake import register as registering
     from menzil.spark.lake.catalog import open_catalog
+    from menzil.spark.lake.errors import in_words
 
     if replace and beside:
         raise click.UsageError("--replace and --beside exclude each other.")
-    with located(dsn, migrated=True) as found, connect(found) as conn:
+    with located(dsn, migrated=True) as found, connect(found) as conn, in_words():
         demand(conn, found)
         opened = open_catalog(found, catalog)
         if replace:

@@ -9,6 +9,7 @@ import click
 
 from menzil.cli.database import connect, demand, located
 from menzil.cli.dsn import dsn_option
+from menzil.cli.finite import Finite
 from menzil.cli.show import count, document, json_option, say
 
 
@@ -16,17 +17,18 @@ from menzil.cli.show import count, document, json_option, say
 @dsn_option
 @click.argument("lake")
 @click.option("--catalog", metavar="NAME", help="Catalog of .pyiceberg.yaml.  [default: the queue's database]")
-@click.option("--keep-days", type=click.FloatRange(0), default=5.0, show_default=True, help="Of snapshots without tag.")
+@click.option("--keep-days", type=Finite(0, 36_500), default=5.0, show_default=True, help="Of snapshots without tag.")
 @json_option
 def sweep(dsn: str | None, lake: str, catalog: str | None, keep_days: float, as_json: bool) -> None:
     """Let snapshots of LAKE go that are older than --keep-days and have no tag, and files that no snapshot names.
 
-    A file younger than a day may belong to a run that is at work, and stays. What the newest snapshot has, and what was
-    proved before a month was dropped, always stays.
+    A file younger than a day may belong to a run that is at work, and stays; while an export is at work, every file
+    stays. What the newest snapshot has, and what was proved before a month was dropped, always stays.
     """
+    from menzil.spark.lake.errors import in_words
     from menzil.spark.lake.sweep import sweep as job
 
-    with located(dsn, migrated=True) as found:
+    with located(dsn, migrated=True) as found, in_words():
         with connect(found) as conn:
             demand(conn, found)
         done = job(lake, found, keep=timedelta(days=keep_days), catalog=catalog)
@@ -36,3 +38,5 @@ def sweep(dsn: str | None, lake: str, catalog: str | None, keep_days: float, as_
         say(
             f"{count(done.snapshots, 'snapshot')} expired, {count(done.removed, 'file')} removed ({done.size:,} bytes)."
         )
+        if done.busy:
+            say("An export to this lake is at work, so files that nothing names stay. Sweep again when it is done.")

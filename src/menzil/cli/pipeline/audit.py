@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from menzil.cli import timeline
+from menzil.cli.finite import Finite
 from menzil.cli.lazy import SOMETHING_TO_FIX
 from menzil.cli.pipeline.history import lake_option, reading
 from menzil.cli.pipeline.options import pipeline_options
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--commit-slack",
-    type=click.FloatRange(min=0),
+    type=Finite(0, 31_536_000),
     default=60.0,
     show_default=True,
     metavar="SECONDS",

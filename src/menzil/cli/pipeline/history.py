@@ -34,7 +34,7 @@ def must_be_lake(lake: str | None) -> None:
     if (
         lake is not None
         and "://" not in lake
-        and not any((Path(lake) / each).is_dir() for each in ("messages/metadata", "_manifest"))
+        and not any((Path(lake).expanduser() / each).is_dir() for each in ("messages/metadata", "_manifest"))
     ):
         raise UsageError(f"There is no lake in {lake}.", hint=f"`menzil pipeline export --lake {lake}` makes one")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -11,7 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
-from menzil.spark.lake.errors import LakeError
+from menzil.spark.lake.errors import in_words
 from menzil.spark.session.errors import explain
 
 P = ParamSpec("P")
@@ -43,16 +42,10 @@ def of_lake(job: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(job)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return plain(*args, **kwargs)
-        except ConnectionError as error:  # of Spark's Java process
-            raise explain(error) from error
-        except OSError as error:
-            lines = (error.strerror or str(error) or type(error).__name__).splitlines()
-            what = re.sub(r"\.? Detail: \[errno \d+\] ", ": ", lines[0]).rstrip(".")
-            raise LakeError(
-                f"The files of the lake cannot be read or written: {what}.",
-                hint="nothing that was half written counts; mend it and run the command again",
-            ) from error
+        with in_words():
+            try:
+                return plain(*args, **kwargs)
+            except ConnectionError as error:  # of Spark's Java process
+                raise explain(error) from error
 
     return run

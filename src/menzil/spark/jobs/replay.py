@@ -19,7 +19,7 @@ from menzil.ops import looking
 from menzil.spark import lake as lakes
 from menzil.spark.jobs.door import already_sent, write
 from menzil.spark.jobs.order import in_order
-from menzil.spark.jobs.plainly import plainly
+from menzil.spark.jobs.plainly import of_lake
 from menzil.spark.source.door import ask
 from menzil.spark.source.endpoints import closed
 
@@ -100,7 +100,7 @@ def chosen(
     return rows if where is None else rows.where(where)
 
 
-@plainly
+@of_lake
 def plan_replay(
     spark: SparkSession,
     dsn: str,
@@ -142,7 +142,7 @@ def _moment(micros: int) -> datetime:
     return datetime.fromtimestamp(micros / 1_000_000, UTC)
 
 
-@plainly
+@of_lake
 def replay(
     spark: SparkSession,
     dsn: str,

@@ -15,7 +15,7 @@ from menzil.spark.lake.place import file_system, inside
 from menzil.spark.lake.read import columns_of, data_files, frame_of, month_of
 from menzil.spark.lake.schema import EVENTS, MESSAGES
 from menzil.spark.lake.sweep import KEEP, sweep_lake
-from menzil.spark.lake.table import Lake, demand, open_lake
+from menzil.spark.lake.table import Lake, open_own
 from menzil.spark.lake.verify import file_problems
 from menzil.spark.lake.write import prove, remove, write
 
@@ -54,15 +54,14 @@ def compact(
     The new files are read back and compared with the old ones before they count. Old files stay for readers that began
     before, and for time travel, until `keep` is over.
     """
-    found = open_lake(lake, dsn, catalog=catalog, spark=spark)
-    demand(found)
+    found = open_own(lake, dsn, catalog=catalog, spark=spark)
     before = after = 0
     for name in (MESSAGES, EVENTS):
         for label in sorted({month_of(file) for file in data_files(found, name)}):
             if month in (None, label):
                 old, new = _month(spark, found, name, label, small)
                 before, after = before + old, after + new
-    return CompactReport(before, after, sweep_lake(found, keep=keep).removed)
+    return CompactReport(before, after, sweep_lake(found, dsn, keep=keep).removed)
 
 
 def _month(spark: SparkSession, lake: Lake, name: str, month: str, small: int) -> tuple[int, int]:

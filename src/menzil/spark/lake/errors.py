@@ -11,6 +11,13 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
 from menzil.model.errors import MenzilError
 
 
@@ -34,3 +41,32 @@ class LakeBusyError(LakeError):
     """One at a time."""
 
     default_hint = "try again when the other one is done"
+
+
+@contextmanager
+def in_words() -> Iterator[None]:
+    """What files and catalog of a lake refuse, as one sentence: a full disk, a missing right, a store that is gone."""
+    try:
+        yield
+    except OSError as error:
+        lines = (error.strerror or str(error) or type(error).__name__).splitlines()
+        what = re.sub(r"\.? Detail: \[errno \d+\] ", ": ", lines[0]).rstrip(".")
+        raise LakeError(
+            f"The files of the lake cannot be read or written: {what}.",
+            hint="nothing that was half written counts; mend it and run the command again",
+        ) from error
+    except Exception as error:
+        told = _of_database(error)
+        if told is None:
+            raise
+        if isinstance(told, psycopg.errors.InsufficientPrivilege):
+            sentence = "This role may not change the catalog of the lake."
+            raise LakeError(sentence, hint="grant it menzil_pipeline") from error
+        raise told from None
+
+
+def _of_database(error: Exception) -> psycopg.Error | None:
+    """What PostgreSQL said, of an error in which SQLAlchemy repeats its statement."""
+    wrapped = getattr(sys.modules.get("sqlalchemy.exc"), "DBAPIError", ())
+    told = error.orig if isinstance(error, wrapped) else None
+    return told if isinstance(told, psycopg.Error) else None

@@ -6,6 +6,7 @@
 | menzil.run.ID | a run that is done, and when |
 | menzil.promoted | fields of payloads that have columns |
 | menzil.source | the server, the database and the timeline of the last export |
+| menzil.catalog | the catalog of .pyiceberg.yaml in which it was made; none is that of the queue's database |
 
 Properties of snapshots would be gone when the snapshots expire.
 """
@@ -22,6 +23,7 @@ from menzil.spark.lake.fingerprint import Fingerprint
 from menzil.spark.lake.promote import Promoted
 
 _COVER, _RUN, _PROMOTED, _SOURCE = "menzil.cover.", "menzil.run.", "menzil.promoted", "menzil.source"
+_CATALOG = "menzil.catalog"
 
 #: Slices of a month that stay apart, and runs that are remembered.
 SLICES, RUNS = 20, 1000
@@ -116,6 +118,11 @@ class Memory:
         """Of the last export."""
         return self._properties.get(_SOURCE)
 
+    @property
+    def catalog(self) -> str | None:
+        """Where it was made, if not in the queue's database."""
+        return self._properties.get(_CATALOG)
+
     def old_runs(self) -> list[str]:
         """Properties of runs that one more pushes out."""
         runs = sorted((at, name) for name, at in self._properties.items() if name.startswith(_RUN))
@@ -147,3 +154,8 @@ def promoted_property(promotions: Iterable[Promoted]) -> dict[str, str]:
 def source_property(source: str | None) -> dict[str, str]:
     """Where rows came from."""
     return {} if source is None else {_SOURCE: source}
+
+
+def catalog_property(name: str | None) -> dict[str, str]:
+    """In which catalog a table is made."""
+    return {} if name is None else {_CATALOG: name}

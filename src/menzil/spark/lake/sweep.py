@@ -3,32 +3,45 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
+import psycopg
+
+from menzil.ops.dsn import understood
+from menzil.ops.lake import lake_is_free
+from menzil.ops.run import run
 from menzil.spark.lake import commit
 from menzil.spark.lake.errors import LakeBusyError
 from menzil.spark.lake.hint import FILE, write_hint
 from menzil.spark.lake.place import file_system, inside
 from menzil.spark.lake.schema import EVENTS, MESSAGES
-from menzil.spark.lake.table import Lake, demand, open_lake
+from menzil.spark.lake.table import Lake, open_own
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-#: How long a snapshot stays that has no tag, and how old a file must be that no snapshot names: longer than a run.
+#: How long a snapshot stays without a tag, and how old a file must be that no snapshot names: longer than a compaction.
 KEEP, ORPHANED = timedelta(days=5), timedelta(days=1)
 TRIES = 5
+#: Seconds to wait for an export, which may be one that has just ended and whose connection is not closed yet.
+PATIENCE = 3.0
 
 
 @dataclass(frozen=True)
 class SweepReport:
-    """Snapshots that expired, and files and bytes that were removed."""
+    """Snapshots that expired, and files and bytes that were removed.
+
+    Where an export is at work (`busy`) no file is removed: it may have been written days ago, and count tomorrow.
+    """
 
     snapshots: int
     removed: int
     size: int
+    busy: bool = False
 
 
 def sweep(
@@ -41,22 +54,45 @@ def sweep(
 ) -> SweepReport:
     """Let snapshots go that are older than `keep` and have no tag, and files that no snapshot names. Driver, no Spark.
 
-    A file younger than `orphaned` may belong to a run that has not committed yet, and stays.
+    A file younger than `orphaned` may belong to a compaction that has not committed yet, and stays.
     """
-    found = open_lake(lake, dsn, catalog=catalog)
-    demand(found)
-    return sweep_lake(found, keep=keep, orphaned=orphaned)
+    return sweep_lake(open_own(lake, dsn, catalog=catalog), dsn, keep=keep, orphaned=orphaned)
 
 
-def sweep_lake(lake: Lake, *, keep: timedelta = KEEP, orphaned: timedelta = ORPHANED) -> SweepReport:
+def sweep_lake(lake: Lake, dsn: str, *, keep: timedelta = KEEP, orphaned: timedelta = ORPHANED) -> SweepReport:
     """The same of a lake that is open."""
-    snapshots = removed = size = 0
-    for name in (MESSAGES, EVENTS):
-        if lake.table(name) is not None:
-            snapshots += _expire(lake, name, datetime.now(UTC) - keep)
-            files, number = _orphans(lake, name, datetime.now(UTC) - orphaned)
-            removed, size = removed + files, size + number
-    return SweepReport(snapshots, removed, size)
+    names = [name for name in (MESSAGES, EVENTS) if lake.table(name) is not None]
+    now = _now(lake)
+    snapshots = sum(_expire(lake, name, now - keep) for name in names)
+    now = _now(lake)
+    # Asked before files are listed: an export that begins later only writes files that are too young.
+    if not _is_free(dsn, lake.root):
+        return SweepReport(snapshots, 0, 0, busy=True)
+    found = [_orphans(lake, name, now - orphaned) for name in names]
+    return SweepReport(snapshots, sum(files for files, _ in found), sum(size for _, size in found))
+
+
+def _is_free(dsn: str, root: str) -> bool:
+    deadline = time.monotonic() + PATIENCE
+    with psycopg.connect(understood(dsn), autocommit=True, application_name="menzil lake sweep") as conn:
+        while not run(conn, lake_is_free(root)):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.1)
+    return True
+
+
+def _now(lake: Lake) -> datetime:
+    """The time by this machine, or by the store if that is earlier: a clock that is ahead must make no file old."""
+    system = file_system(lake.root, lake.options)
+    path = inside(f"{lake.root}/{MESSAGES}/metadata/{uuid4().hex}.clock")
+    with system.open_output_stream(path) as stream:
+        stream.write(b"menzil")
+    try:
+        dated = system.get_file_info(path).mtime
+    finally:
+        system.delete_file(path)
+    return datetime.now(UTC) if dated is None else min(dated, datetime.now(UTC))
 
 
 def _expire(lake: Lake, name: str, before: datetime) -> int:
@@ -108,7 +144,7 @@ def _orphans(lake: Lake, name: str, before: datetime) -> tuple[int, int]:
 def _named(table: Table) -> set[str]:
     """Every file that a snapshot names, and the metadata that leads to it."""
     found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
-    found |= {each.statistics_path for each in table.metadata.statistics}
+    found |= {each.statistics_path for each in (*table.metadata.statistics, *table.metadata.partition_statistics)}
     manifests = {}
     for snapshot in table.metadata.snapshots:
         found.add(snapshot.manifest_list)

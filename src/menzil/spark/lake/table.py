@@ -16,7 +16,7 @@ from menzil.spark.lake import schema
 from menzil.spark.lake.catalog import NAMESPACE, QueueCatalog, open_catalog, second
 from menzil.spark.lake.errors import LakeBusyError, LakeDamagedError, LakeError, LakeForeignError
 from menzil.spark.lake.hint import hinted, write_hint
-from menzil.spark.lake.memory import Memory
+from menzil.spark.lake.memory import Memory, catalog_property
 from menzil.spark.lake.place import DURABLE, address, local, shown, storage_options
 from menzil.spark.lake.schema import EVENTS, MESSAGES
 
@@ -67,6 +67,7 @@ class Lake:
             return found
         assert self.catalog is not None
         shape = schema.iceberg(name)
+        elsewhere = None if isinstance(self.catalog, QueueCatalog) else self.catalog.name
         self.catalog.create_namespace_if_not_exists(self.namespace)
         try:
             made = self.catalog.create_table(
@@ -75,7 +76,7 @@ class Lake:
                 location=f"{self.root}/{name}",
                 partition_spec=schema.spec(name, shape),
                 sort_order=schema.order(shape),
-                properties=schema.properties(name),
+                properties=schema.properties(name) | catalog_property(elsewhere),
             )
         except TableAlreadyExistsError:  # another process made it meanwhile
             return self.make(name)
@@ -91,7 +92,10 @@ def open_lake(
     catalog: str | None = None,
     spark: SparkSession | None = None,
 ) -> Lake:
-    """A lake to read: by the catalog of this database when it knows the lake, else by the hints. Driver."""
+    """A lake to read: by the catalog of this database when it knows the lake, else by the hints. Driver.
+
+    A folder that is there and empty is a lake without tables. A place that is not there is refused: its name is wrong.
+    """
     root = address(lake, spark)
     if dsn is not None or catalog is not None:
         try:
@@ -103,7 +107,11 @@ def open_lake(
             raise
         if found.tables:
             return found
-    return _alone(root)
+    alone = _alone(root)
+    path = local(root)
+    if path is None or not Path(path).is_dir():
+        demand(alone)
+    return alone
 
 
 def open_for_writing(
@@ -118,6 +126,7 @@ def open_for_writing(
     known = _alone(root)  # before the catalog is asked, so that the catalog is never behind
     found = through(root, open_catalog(dsn, catalog))
     if known.tables and not found.tables:
+        _demand_catalog(known, catalog)
         found.tables = known.tables
         return found, True
     for name, ahead in known.tables.items():
@@ -130,6 +139,37 @@ def open_for_writing(
         if ahead.metadata_location != table.metadata_location:
             write_hint(table)  # a process was killed before it could
     return found, False
+
+
+def _demand_catalog(lake: Lake, name: str | None) -> None:
+    """Refuse a catalog that would become a second one of this lake: each would count files that the other does not."""
+    made_in = lake.memory(MESSAGES).catalog
+    if made_in != name:
+        where, said = f"the catalog {made_in} of .pyiceberg.yaml", f"add --catalog {made_in}"
+        if made_in is None:
+            where, said = "the catalog of the queue's database", "leave --catalog out"
+        registered = "`menzil lake register`" if name is None else f"`menzil lake register --catalog {name}`"
+        raise LakeForeignError(
+            f"The lake in {shown(lake.root)} is in {where}.", hint=f"{said}, or move it for good with {registered}"
+        )
+
+
+def open_own(
+    lake: str | os.PathLike[str], dsn: str, *, catalog: str | None = None, spark: SparkSession | None = None
+) -> Lake:
+    """A lake whose files may be replaced or removed. Driver.
+
+    What a hint names, or a database of before, may lack files that count: only the catalog that commits to it knows.
+    """
+    found, unknown = open_for_writing(lake, dsn, catalog=catalog, spark=spark)
+    if unknown:
+        raise LakeForeignError(
+            f"The catalog does not know the lake in {shown(found.root)}, so which of its files count cannot be told.",
+            hint="name the database that exports to it with --dsn, or its catalog with --catalog; a database made anew "
+            "learns of it by `menzil lake register`",
+        )
+    demand(found)
+    return found
 
 
 def through(root: str, catalog: Catalog) -> Lake:
@@ -202,5 +242,5 @@ def demand(lake: Lake, name: str = MESSAGES) -> Table:
     """The table of a lake that must be there."""
     found = lake.table(name)
     if found is None:
-        raise UsageError(f"There is no lake in {lake.root}.", hint="`menzil pipeline export` makes one")
+        raise UsageError(f"There is no lake in {shown(lake.root)}.", hint="`menzil pipeline export` makes one")
     return found

@@ -15,7 +15,7 @@ from menzil.spark.lake.place import file_system, inside, shown
 from menzil.spark.lake.read import data_files, month_of
 from menzil.spark.lake.schema import EVENTS, MESSAGES
 from menzil.spark.lake.suspect import suspects
-from menzil.spark.lake.table import Lake, open_lake
+from menzil.spark.lake.table import Lake, demand, open_lake
 from menzil.spark.lake.write import difference
 from menzil.spark.parquet.read import damage
 
@@ -53,6 +53,8 @@ def verify(
     With a dsn, months and lines of the event log that are still in the database are compared with it too.
     """
     found = open_lake(lake, dsn, catalog=catalog, spark=spark)
+    if dsn is not None:
+        demand(found)
     problems: list[str] = []
     files = {name: data_files(found, name) for name in (MESSAGES, EVENTS)}
     for name, those in files.items():
