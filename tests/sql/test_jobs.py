@@ -256,6 +256,31 @@ def test_ends_of_a_dropped_month_go_and_others_stay(queue: Queue) -> None:
     assert queue.all("select lo_id from menzil.done") == [(100001,)]
 
 
+def test_a_key_of_a_dropped_month_is_kept_for_its_retention(queue: Queue) -> None:
+    """A month may be dropped as soon as it is over and exported: its last messages may have ended a moment ago."""
+    free = queue.send(payload={"n": 1}, idempotency_key="cancelled")
+    queue.call("message_cancel", free)
+    sent = queue.send(payload={"n": 1}, idempotency_key="k")
+    plain = queue.send_batch("work", 10)
+    queue.complete(queue.lease())
+    queue.complete(*queue.dequeue(10))
+    queue.conn.execute("select setval('menzil.message_id', 100000)")
+    later = queue.send()
+    queue.conn.execute("delete from menzil.message where id <= %s", [plain[-1]])  # as a dropped month does
+    run(queue, "keys")
+    for _ in range(2):
+        run(queue, "ends")
+        assert queue.send(payload={"n": 1}, idempotency_key="k") == sent
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            queue.send(payload={"n": 2}, idempotency_key="k")
+    assert queue.all("select lo_id from menzil.done") == [(sent,)]  # the end says until when the key is held
+    pass_time(queue.conn, 86_401)
+    run(queue, "keys")
+    run(queue, "ends")
+    assert queue.all("select lo_id from menzil.done") == []
+    assert queue.send(payload={"n": 2}, idempotency_key="k") > later
+
+
 def test_keys_of_completed_messages_go_after_the_retention(queue: Queue) -> None:
     live = queue.send(idempotency_key="live", priority=0)
     queue.send(idempotency_key="done", priority=9)

@@ -96,3 +96,14 @@ def test_bad_arguments_are_refused(queue: Queue) -> None:
         with pytest.raises(psycopg.Error) as error:
             queue.all(f"select * from menzil.{call}")
         assert error.value.sqlstate == state, call
+
+
+def test_channels_to_leave_out_without_all_endpoints_are_refused_beside_a_hot_lane(queue: Queue) -> None:
+    queue.send_batch("work", 20)
+    assert len(queue.dequeue(2)) == 2
+    # Within 100 ms of a full look message_next takes the short way. The lease time makes it wait for the look.
+    looked = "(select setval('menzil.swept_at', menzil._microseconds(clock_timestamp())) as at) l"
+    call = "menzil.message_next('{}', '{}', least(60000, l.at), 2, p_except => array['work'])"
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="p_except goes with p_endpoints"):
+        queue.all(f"select m.* from {looked} cross join lateral {call} m")
+    assert queue.one("select count(*) from menzil.queue where status = 'processing'") == 2

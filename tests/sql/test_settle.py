@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from psycopg.types.json import Jsonb
+
 from tests.sql.clock import pass_time
 from tests.sql.queue import Queue, ids
 
@@ -41,6 +43,16 @@ def test_a_whole_batch_of_an_endpoint_ends_without_a_look_at_each_message(queue:
         assert queue.one(looked) == 1  # a part of a batch is looked up
     assert ids(queue.dequeue(40, ["hook"])) == sent[40:45]
     assert queue.complete(*taken) == dict.fromkeys(sent[:20], "unknown")
+
+
+def test_the_response_of_a_stale_attempt_is_not_kept(queue: Queue) -> None:
+    """One call may hold tokens of two attempts: a worker that gathers results got the message twice."""
+    sent = queue.send()
+    queue.fail(queue.lease(), retry_after="0")
+    assert queue.lease().num_attempts == 2
+    answers = [Jsonb({"try": 1}), Jsonb({"try": 2})]
+    assert queue.rows("message_complete", [sent, sent], [1, 2], answers) == [(sent, "settled")]
+    assert queue.archived(sent).response == {"try": 2}
 
 
 def test_a_complete_that_is_rolled_back_did_not_happen(queue: Queue) -> None:

@@ -397,6 +397,12 @@ TWO_PHASE = Group(
             before=("select pg_create_logical_replication_slot('held{n}', 'test_decoding')",),
             after=("select pg_drop_replication_slot('held{n}')",),
         ),
+        Stranger(
+            "a publication of all tables",
+            ("select 1",),
+            before=("create publication all{n} for all tables",),
+            after=("drop publication all{n}",),
+        ),
     ),
     alone=True,
 )

@@ -5,6 +5,7 @@ do $$
 declare
   v_role text;
   v_row record;
+  v_taken text[];
   v_functions jsonb := '{
     "menzil_application": ["send", "send_with_options", "send_batch", "send_batch_with_priority", "send_many", "message_create", "enable_fast_mode",
                            "message_cancel", "message_status", "publish", "publish_batch", "validate_event", "inbox_claim", "schema_version", "schema_window", "copy_notice"],
@@ -41,6 +42,28 @@ begin
     execute format('revoke all on routine %s from public', v_row.name);
   end loop;
   revoke all on schema menzil from public;
+
+  -- Default privileges of the owner give others rights on everything it makes. What is private is taken back: tables, sequences and
+  -- functions that begin with an underscore. Nobody may read a view without being named.
+  v_taken := array(select distinct u.name from pg_class c cross join lateral unnest(menzil._keep_private(c.oid)) u(name)
+                    where c.relnamespace = 'menzil'::regnamespace and c.relkind in ('r', 'p', 'S') and c.relname !~ '^bulk_staging_');
+  for v_row in
+    select distinct p.oid::regprocedure as name, a.grantee::regrole::text as other from pg_proc p cross join lateral aclexplode(p.proacl) a
+     where p.pronamespace = 'menzil'::regnamespace and p.proname like E'\\_%' and a.grantee not in (0, p.proowner)
+  loop
+    execute format('revoke all on routine %s from %s cascade', v_row.name, v_row.other);
+    v_taken := v_taken || v_row.other;
+  end loop;
+  for v_row in
+    select distinct c.oid::regclass as name from pg_class c cross join lateral aclexplode(c.relacl) a
+     where c.relnamespace = 'menzil'::regnamespace and c.relkind = 'v' and a.grantee = 0
+  loop
+    execute format('revoke all on %s from public', v_row.name);
+    v_taken := v_taken || 'public'::text;
+  end loop;
+  if v_taken <> '{}' then
+    raise notice 'Rights on what is private in the schema menzil were taken back from: %', (select string_agg(distinct u.name, ', ') from unnest(v_taken) u(name));
+  end if;
 
   -- A role of yours that may call the handshake of an earlier release needs that of this one. Nothing else is given to it.
   for v_row in

@@ -24,6 +24,8 @@ begin
     lock table only menzil.message in access exclusive mode;
   end if;
   execute format('create table menzil.%I (like menzil.message including defaults including constraints)', v_name);
+  execute format('alter table menzil.%I replica identity full', v_name);   -- 0017_published.sql says why
+  perform menzil._keep_private(format('menzil.%I', v_name)::regclass);
   execute format('alter table menzil.%I add constraint only_its_month check (created_at >= %L and created_at < %L)', v_name, p_month, v_end);
   execute format('with stray as (delete from menzil.archive_default d where d.created_at >= %L and d.created_at < %L returning d.*)
                   insert into menzil.%I (id, channel_id, priority, created_at, scheduled_at, expires_at, payload, content, payload_hash, ordering_key,

@@ -1,4 +1,4 @@
--- The same for a dequeue that found nothing else. False: nothing was aside, or its lanes are still held.
+-- Folds lines that were put aside, for a dequeue that found nothing else. False: nothing was aside, or its lanes are still held.
 create or replace function menzil._fold_aside(p_now timestamptz) returns boolean
 language plpgsql as $$
 declare

@@ -33,7 +33,7 @@ declare
   v_waited boolean;
 begin
   -- An expression is prepared anew in every transaction, so the common case comes with few of them.
-  if menzil._microseconds(v_now) - menzil._register('menzil.swept_at') not between 0 and 100000 or p_endpoints or cardinality(p_channels) > 1
+  if menzil._microseconds(v_now) - menzil._register('menzil.swept_at') not between 0 and 100000 or p_endpoints or p_except is not null or cardinality(p_channels) > 1
      or (p_limit between 1 and 10000 and p_lock_ms between 1 and 604800000 and v_n >= 0) is not true or v_now < {from} or v_now >= {to}
      or current_setting('transaction_isolation') <> 'read committed' then
     return query select o.* from menzil._next_the_long_way(p_ids, p_num_attempts, p_lock_ms, p_limit, p_channels, p_worker, p_endpoints, p_batches, p_except) o;

@@ -1,5 +1,5 @@
--- The same for several lanes of one priority in one statement. It looks at nine runs of each lane at most. The ids come back
--- in turns: the first of each lane, the second of each lane, and so on.
+-- Takes messages from the front of several locked lanes of one priority, in one statement: menzil._visit_lane takes them from one. It
+-- looks at nine runs of each lane at most. The ids come back in turns: the first of each lane, the second of each lane, and so on.
 create or replace function menzil._visit_lanes(p_turns menzil.turn[], p_rank smallint, p_rooms integer[], p_now timestamptz, out ids bigint[], out flags smallint)
 language plpgsql as $$
 #variable_conflict use_column

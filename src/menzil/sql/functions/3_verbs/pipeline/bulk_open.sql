@@ -37,7 +37,7 @@ begin
         metadata         text,
         replay_of        bigint
       ) with (autovacuum_enabled = off)$sql$, v_send.staging);
-    execute format('revoke all on menzil.%I from public', v_send.staging);
+    perform menzil._keep_private(format('menzil.%I', v_send.staging)::regclass);
   end if;
   update menzil.bulk_send s set staging = v_send.staging, touched_at = clock_timestamp() where s.send_id = p_send_id;
   for v_role in   -- the tasks connect as the one who opens, or as a member of a group that may

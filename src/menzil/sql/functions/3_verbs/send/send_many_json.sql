@@ -1,5 +1,5 @@
--- The same from one JSON array of objects; a key that is not an option is refused, not ignored. publish_batch reads its
--- events the same way: a helper for both was tried, and made sending ten messages 4 to 15 % dearer.
+-- Sends the messages of one JSON array of objects; a key that is not an option is refused, not ignored. publish_batch reads its
+-- events in that way too: a helper for both was tried, and made sending ten messages 4 to 15 % dearer.
 create or replace function menzil.send_many(p_messages jsonb) returns bigint[]
 language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp as $$

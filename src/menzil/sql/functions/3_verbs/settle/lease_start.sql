@@ -1,4 +1,5 @@
--- The same for one token. A look at the neighbours comes first; only a batch over many channels needs a longer one.
+-- The first id of the lease that holds a token; null where there is none. Leases that begin up to 4096 ids below it are looked at first: only
+-- a batch over many channels begins further away. The hint is checked: it may be wrong.
 create or replace function menzil._lease_start(p_id bigint, p_attempt bigint, p_hint bigint) returns bigint
 language plpgsql stable
 set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$

@@ -45,7 +45,8 @@ begin
   perform menzil._check_tokens(p_ids, p_num_attempts);
   for v_taken in select * from menzil._take_leases(p_ids, p_num_attempts, p_batches) loop
     if p_responses is not null then
-      v_responses := array(select (select d.response from unnest(p_ids, p_responses) d(id, response) where d.id = u.id limit 1)
+      v_responses := array(select (select d.response from unnest(p_ids, p_num_attempts, p_responses) d(id, attempt, response)
+                                     where d.id = u.id and d.attempt = v_taken.attempt limit 1)
                              from unnest(v_taken.ids) with ordinality u(id, n) order by u.n);
     end if;
     perform menzil._end(v_taken.ids, 'completed', v_taken.attempt, v_taken.leased_at, v_taken.worker, v_now,
