@@ -19,7 +19,7 @@ from tests.console.paths import paths
 from tests.console.seat import Browser, served
 
 HERE = Path(__file__).parent
-FAINT, SMALL = ((HERE / name).read_text().split("\n", 1)[1] for name in ("faint.js", "small.js"))
+FAINT, SMALL, TINY = ((HERE / name).read_text().split("\n", 1)[1] for name in ("faint.js", "small.js", "tiny.js"))
 
 pytestmark = IN_CHROMIUM
 
@@ -41,6 +41,7 @@ def test_every_page_has_contrast_in_both_themes_and_fits_a_phone(page: Page, sea
         assert page.evaluate(SMALL) == [], path
         page.set_viewport_size({"width": 320, "height": 700})
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
+        assert page.evaluate(TINY) == [], path
 
 
 def test_repairs_are_not_squeezed_to_a_word_per_line_on_a_phone(page: Page, seat: Browser) -> None:
@@ -49,6 +50,13 @@ def test_repairs_are_not_squeezed_to_a_word_per_line_on_a_phone(page: Page, seat
     assert page.query_selector("td code") is not None, "nothing is wrong: no repair to look at"
     heights = page.evaluate("[...document.querySelectorAll('tbody tr')].map(row => row.offsetHeight)")
     assert max(heights) < 150
+
+
+def test_facts_of_a_channel_stand_in_two_columns_on_a_phone(page: Page, seat: Browser) -> None:
+    page.set_viewport_size({"width": 320, "height": 700})
+    page.goto(at(seat, "/channels/billing"))
+    places = page.evaluate("[...document.querySelectorAll('.facts div')].map(one => one.getBoundingClientRect().x)")
+    assert len(set(places)) == 2, places
 
 
 def test_long_state_of_a_channel_wraps_and_leaves_the_last_column_in_view(

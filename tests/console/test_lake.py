@@ -69,6 +69,10 @@ def test_lake_page_tells_which_months_are_where(full: Full, tmp_path: Path) -> N
         assert (now["database"], now["in_lake"], now["rows"]) == ("open", False, None)
         words = browser.get("/lake").words
         assert "2020-01 dropped exported 3" in words
+        months = sorted(found)
+        assert f"{datetime.now(UTC):%Y-%m} grows" in words
+        assert months[-1] > f"{datetime.now(UTC):%Y-%m}", "no month is made ahead"
+        assert f"{months[-1]} ahead" in words
     with served(Console(full.dsn, local=Access.viewer("ada"))) as browser:
         assert {one["in_lake"] for one in browser.get("/lake.json").json["months"]} == {None}
         assert "Start the console with --lake DIRECTORY" in browser.get("/lake").words

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from pathlib import Path
 
 import psycopg
@@ -20,7 +21,7 @@ from menzil.console.guards import joined
 from menzil.console.hosts import Hosts, bare, is_loopback
 from menzil.console.render import HERE, environment
 from menzil.console.signing import Signer
-from menzil.console.texts import HIDDEN, link, plain, said, slug, unslug
+from menzil.console.texts import HIDDEN, link, plain, said, slug, typed, unslug
 from menzil.console.tokens import make, read_tokens
 from menzil.console.tree import MOST as MOST_VALUES
 from menzil.console.tree import tree
@@ -55,6 +56,13 @@ def test_no_text_of_a_stranger_moves_a_cursor_or_ends_an_element(text: str) -> N
         )
         assert "<" not in inside
     assert plain(plain(text)) == plain(text)
+
+
+def test_options_of_a_command_are_not_torn_at_their_hyphens() -> None:
+    made = str(typed("menzil dlq redrive --endpoint <b> --yes"))
+    assert '<span class="nowrap">--endpoint</span> &lt;b&gt; <span class="nowrap">--yes</span>' in made
+    assert unescape(re.sub("<[^>]+>", "", made)) == "menzil dlq redrive --endpoint <b> --yes"
+    assert "nowrap" not in str(typed("--filter=" + "x" * 40))
 
 
 @pytest.mark.parametrize(

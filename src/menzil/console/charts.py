@@ -78,7 +78,7 @@ def gauge(curve: Mapping[str, Any], name: str, thing: str, shown: Callable[[floa
         parts += _tips(frame, points, step, x, lambda one: "–" if one[name] is None else shown(one[name]))
         return svg.drawing(frame.width, frame.height, parts, words)
 
-    return Markup(draw(HALF))
+    return Markup(both(draw, HALF))
 
 
 def _runs(points: Sequence[Point], name: str) -> list[list[int]]:

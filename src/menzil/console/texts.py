@@ -38,6 +38,18 @@ def said(value: Any, longest: int | None = None) -> Markup:
     return Markup("<bdi>{}</bdi>").format(text)
 
 
+def typed(value: Any) -> Markup:
+    """A command to type. A browser breaks a line after a hyphen, which would tear `--option` in two."""
+    words = plain(str(value)).split(" ")
+    return Markup(" ").join(
+        Markup('<span class="nowrap">{}</span>').format(word) if _is_option(word) else word for word in words
+    )
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and len(word) <= 30  # a longer one may have to break on a phone
+
+
 def link(value: Any, shown: str | None = None) -> Markup:
     """An address as a link if it is one of the web; any other text stays a text. `shown` stands in its place."""
     text = str(value)

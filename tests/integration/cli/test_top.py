@@ -158,6 +158,47 @@ def test_endpoints_causes_and_workers_have_keys(furnished: User, mq: Menzil) -> 
     play(furnished.dsn, script)
 
 
+def test_a_view_without_rows_says_so(user: User, mq: Menzil) -> None:
+    async def script(app: Top, pilot: Pilot[None]) -> None:
+        for key, sentence in (
+            ("e", "There are no endpoints. Make one with `menzil endpoint create`."),
+            ("d", "There are no dead letters."),
+            ("k", "No worker is known. Start one with `menzil worker`."),
+        ):
+            await pilot.press(key)
+            await shown(app, lambda sentence=sentence: head(app) == sentence)  # type: ignore[misc]
+        await pilot.press("escape")
+        await shown(app, lambda: names(app) == ["work"])
+        await pilot.press("enter")
+        await shown(app, lambda: "No message of it is due." in head(app))
+        mq.send("work", {})
+        await shown(app, lambda: len(names(app)) == 1)
+        assert "No message" not in head(app)
+        await pilot.press("escape", "slash", *"zz", "enter")
+        await shown(app, lambda: "No channel has 'zz' in its name." in head(app))
+
+    play(user.dsn, script)
+
+
+def test_a_queue_without_channels_says_how_to_make_one(db: str) -> None:
+    line = "There are no channels yet. Make one with `menzil channel set` or `menzil endpoint create`."
+    assert line in User(db).gets("top", "--once")
+
+
+def test_one_endpoint_and_one_worker_are_told_as_one(user: User, mq: Menzil) -> None:
+    user.gets("endpoint", "create", "hook", "--url", "https://example.com/")
+    with psycopg.connect(user.dsn, autocommit=True) as conn:
+        conn.execute("select menzil.worker_hello('w-1', 'here', 1, '1.0', array['work'])")
+
+    async def script(app: Top, pilot: Pilot[None]) -> None:
+        await pilot.press("e")
+        await shown(app, lambda: head(app) == "1 endpoint")
+        await pilot.press("k")
+        await shown(app, lambda: head(app) == "1 worker")
+
+    play(user.dsn, script)
+
+
 def test_a_pause_stops_the_clock_and_a_second_press_starts_it(furnished: User, mq: Menzil) -> None:
     async def script(app: Top, pilot: Pilot[None]) -> None:
         await pilot.press("p")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from menzil.cli.show import cell, duration
+from menzil.cli.show import cell, count, duration
 from menzil.model.redact import Redactor
 from menzil.ops import endpoints, history, watch
 from menzil.watch import channels, messages
@@ -45,10 +45,18 @@ def queue(sort: str = "oldest", contains: str = "") -> View:
         found = frame(run, sort=sort, contains=contains)
         filtered = f", names with {contains!r}" if contains else ""
         lines = [*head(found), f"channels by {sort.replace('_', ' ')}{filtered}"]
+        if not found["channels"]:
+            lines.append(_no_channel(contains))
         columns = ["channel", "state", "waiting", "oldest", "flying", "in/min", "out/min", "failed", "dead", "workers"]
         return Picture(lines, columns, [_channel(row) for row in found["channels"]], "channel")
 
     return View("queue", look, lambda row: channel(row["channel"]), sorts=True)
+
+
+def _no_channel(contains: str) -> str:
+    if contains:
+        return f"No channel has {contains!r} in its name."
+    return "There are no channels yet. Make one with `menzil channel set` or `menzil endpoint create`."
 
 
 def head(found: Row) -> list[str]:
@@ -101,8 +109,9 @@ def channel(name: str) -> View:
             f"key {cell(one['ordering_key'])} is blocked by dead letter {one['id']}: {cell(one['last_error'], 100)}"
             for one in found["blocked"]
         ]
+        empty = [] if found["next"] else ["No message of it is due."]
         columns = ["id", "priority", "ordering_key", "attempt", "created_at", "expires_at"]
-        return Picture([f"channel {cell(name)}", "   ".join(facts), *blocked], columns, found["next"], "id")
+        return Picture([f"channel {cell(name)}", "   ".join(facts), *blocked, *empty], columns, found["next"], "id")
 
     return View(f"channel {name}", look, lambda row: message(row["id"]))
 
@@ -131,7 +140,8 @@ def endpoint_list() -> View:
         hide = _hides(run)
         rows = [redacted(row, hide) for row in run(endpoints.get_endpoint_health())]
         columns = ["endpoint_name", *[name for name in (rows[0] if rows else {}) if name != "endpoint_name"]]
-        return Picture([f"{len(rows)} endpoints"], columns, rows, "endpoint_name")
+        empty = "There are no endpoints. Make one with `menzil endpoint create`."
+        return Picture([count(len(rows), "endpoint") if rows else empty], columns, rows, "endpoint_name")
 
     return View("endpoints", look, lambda row: channel(row["endpoint_name"]))
 
@@ -145,7 +155,7 @@ def causes() -> View:
         for place, row in enumerate(rows):
             row["n"] = place
         columns = ["failed_count", "endpoint_name", "error_class", "cause", "oldest_failed_at", "newest_failed_at"]
-        lines = ["dead letters by cause" if rows else "there are no dead letters"]
+        lines = ["dead letters by cause" if rows else "There are no dead letters."]
         return Picture(lines, columns, rows, "n")
 
     return View("causes", look, lambda row: channel(row["endpoint_name"]))
@@ -157,7 +167,7 @@ def workers() -> View:
     def look(run: Run) -> Picture:
         rows = [asdict(one) for one in run(watch.get_worker_status())]
         columns = ["worker", "status", "host", "pid", "version", "channels", "in_flight", "concurrency", "delivered"]
-        lines = [f"{len(rows)} workers" if rows else "no worker is known"]
+        lines = [count(len(rows), "worker") if rows else "No worker is known. Start one with `menzil worker`."]
         return Picture(lines, [*columns, "failed", "last_heartbeat_at"], rows, "worker")
 
     return View("workers", look)

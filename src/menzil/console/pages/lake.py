@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from menzil.console.page import Page, Shown
@@ -56,7 +57,7 @@ def _prepare(shown: Shown) -> dict[str, Any]:
     readers = found["consumers"] if found else []
     behind = max((one["lag_s"] for one in readers), default=0.0)
     told = f"lake {span(behind)} behind" if behind else many(len(readers), "reader")
-    return {"title": told, "heading": "Lake", "told": told}
+    return {"title": told, "heading": "Lake", "told": told, "this_month": f"{datetime.now(UTC):%Y-%m}"}
 
 
 def _twin(shown: Shown) -> Any:

@@ -45,9 +45,9 @@ NARROW = Frame(400, 220, 46, 6, 4)
 SPIKE, FEW = 5, 8
 
 
-def both(draw: Callable[[Frame], str]) -> str:
+def both(draw: Callable[[Frame], str], wide: Frame = WIDE) -> str:
     """The chart in both sizes; the sheet shows one of them."""
-    return f'<div class="on-wide">{draw(WIDE)}</div><div class="on-narrow">{draw(NARROW)}</div>'
+    return f'<div class="on-wide">{draw(wide)}</div><div class="on-narrow">{draw(NARROW)}</div>'
 
 
 def ceiling(values: Sequence[float]) -> float:
