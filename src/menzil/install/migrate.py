@@ -25,6 +25,7 @@ from menzil.install.check import check
 from menzil.install.errors import explain
 from menzil.install.state import State, demand_characters, demand_continuable, read, version_of_dump
 from menzil.install.step import Pace, Progress, execute, execute_file, run_step
+from menzil.install.tables import Tables
 from menzil.install.tree import Migration, Tree, load
 from menzil.model.errors import PermissionDeniedError, UsageError
 from menzil.ops.dsn import cannot_reach, understood
@@ -96,7 +97,7 @@ class _Migrator:
             for step in _steps(wanted, at_work=state.code is not None):
                 self._prepare(step[0])
                 with_code = step[-1] is wanted[-1] and target in (None, self.tree.version)
-                work = partial(self._apply, step, with_code=with_code)
+                work = partial(self._apply, step, Tables() if state.code else None, with_code=with_code)
                 self.report.applied += self._step(f"applying {' and '.join(one.label for one in step)}", work)
             if target is None and self._lacks_catalog():
                 self.report.code_applied = self._step(
@@ -168,8 +169,10 @@ class _Migrator:
             row = cursor.execute(books.statement(call), prepare=False).fetchone()
         return int(row[0]) if row else 0
 
-    def _apply(self, step: list[Migration], *, with_code: bool) -> list[str]:
+    def _apply(self, step: list[Migration], tables: Tables | None, *, with_code: bool) -> list[str]:
         self.report.code_applied = False
+        if tables is not None:
+            tables.lock(self.conn)
         execute(self.conn, books.text("books"))
         # Only now, behind the lock, is it certain what others did in the meantime.
         applied = self._read().applied

@@ -61,7 +61,8 @@ def _install(tree: Tree) -> list[str]:
 def _upgrade(tree: Tree, start: int) -> list[str]:
     known = ",\n         ".join(f"({one.version}, '{one.source.checksum}')" for one in tree.migrations)
     guard = books.text("guard_upgrade").format(start=start, version=tree.version, known=known or "(0, '')")
-    body = [books.text("become_owner"), books.text("books"), guard]
+    tables = books.text("lock_tables").format(version=tree.version, tables=books.text("tables"))
+    body = [books.text("become_owner"), books.text("books"), guard, tables]
     body += [_outstanding(tree, migration) for migration in tree.migrations if migration.version > start]
     return [*body, *_code(tree), books.text("left_to_build")]
 

@@ -4,16 +4,24 @@
 -- writes nothing; with logical the old row goes to the WAL with its update or delete. menzil._make_archive_month does the same for a new month.
 -- The parent first, as senders lock it: they wait here for the moment that this takes.
 lock table menzil.message in access exclusive mode;
+alter table menzil.line replica identity full;
+alter table menzil.lane replica identity full;
+alter table menzil.done replica identity full;
+alter table menzil.aside replica identity full;
+alter table menzil.size_change replica identity full;
+alter table menzil.rank_used replica identity full;
+alter table menzil.home replica identity full;
+alter table menzil.pulse_state replica identity full;
+alter table menzil.pulse_tally replica identity full;
+alter table menzil.correlated replica identity full;
+alter table menzil.lineage replica identity full;
+-- Partitions do not inherit it.
 do $$
 declare
-  v_table regclass;
+  v_part regclass;
 begin
-  for v_table in
-    select c.oid from pg_class c
-     where c.relnamespace = 'menzil'::regnamespace and c.relkind in ('r', 'p') and c.relpersistence = 'p'
-       and not exists (select 1 from pg_index i where i.indrelid = c.oid and i.indisprimary)
-     order by c.oid
+  for v_part in select t.relid from pg_partition_tree('menzil.message') t
   loop
-    execute format('alter table %s replica identity full', v_table);
+    execute format('alter table %s replica identity full', v_part);
   end loop;
 end $$;
