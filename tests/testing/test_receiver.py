@@ -47,7 +47,7 @@ def test_a_request_with_a_wrong_signature_is_refused(client: menzil.Menzil, rece
     drain(menzil.Worker(), hurry=True)
     assert [(request.verified, request.status) for request in receiver.requests] == [(False, 401)]
     where = urlsplit(receiver.url)
-    browser = HTTPConnection(str(where.hostname), where.port, timeout=10)
+    browser = HTTPConnection(str(where.hostname), where.port, timeout=60)
     browser.request("GET", "/")
     assert browser.getresponse().status == 401, "a request without a signature"
     with pytest.raises(AssertionError, match="2 requests came, not 3"):
