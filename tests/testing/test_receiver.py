@@ -22,12 +22,12 @@ def receiver(client: menzil.Menzil) -> Iterator[Receiver]:
 
 
 def test_a_receiver_fails_as_told_and_a_hurry_passes_every_wait(client: menzil.Menzil, receiver: Receiver) -> None:
-    receiver.endpoint("partner", path="/hooks", timeout_seconds=1)
+    receiver.endpoint("partner", path="/hooks", timeout_seconds=2)
     client.set_retry_policy("partner", {"max_retries": 20})
     receiver.fail(11, status=500)  # opens the circuit
     receiver.fail(status=429, retry_after=600)  # and asks for a rest
     receiver.close_connection()
-    receiver.slow(3)
+    receiver.slow(4)
     client.send("partner", {"order": 42})
     done = drain(menzil.Worker(), hurry=True)
     assert (done.completed, done.retried, done.waiting) == (1, 14, 0)
