@@ -45,7 +45,7 @@ def pooler(dsn: str) -> Iterator[str]:
             process = subprocess.Popen(command, stdout=said, stderr=said)
             try:
                 through = f"host=127.0.0.1 port={port} dbname=shop user=anybody"
-                until(lambda: _answers(process, through, log), "the pooler", 10)
+                until(lambda: _answers(process, through, log), "the pooler")
                 yield through
             finally:
                 process.terminate()

@@ -49,7 +49,7 @@ class Running:
 
     def stop(self) -> None:
         self._app.stop(force=True)
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
 

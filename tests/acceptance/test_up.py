@@ -80,9 +80,9 @@ def test_one_command_delivers_and_shows_and_one_ctrl_c_stops_all(
     url = address(seat)
     until(lambda: (tmp_path / "delivered").exists(), "the delivery")
     assert (tmp_path / "delivered").read_text() == "ada"
-    with urllib.request.urlopen(f"{url}healthz", timeout=10) as answer:
+    with urllib.request.urlopen(f"{url}healthz", timeout=60) as answer:
         assert answer.status == 200
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         assert b"<!doctype html>" in answer.read(200).lower()
     ours = children(seat.process.pid)
     assert len(ours) == 2

@@ -38,7 +38,7 @@ def one(conn: psycopg.Connection, query: str) -> Any:
 
 async def until(condition: Callable[[], bool], what: str) -> None:
     try:
-        async with asyncio.timeout(50):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0.01)
     except TimeoutError:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -36,6 +36,7 @@ class Goal:
     config: dict[str, Any]
     ids: Callable[[int], Awaitable[list[str]]]  # of the messages that the broker got; at least so many
     drops_repeats: bool = False  # whether the broker knows the ids of messages
+    at_once: dict[str, Any] = field(default_factory=dict)  # what a config needs for a batch to leave without answers
 
 
 @asynccontextmanager
@@ -92,7 +93,9 @@ async def _kafka(_: Any) -> AsyncIterator[Goal]:
                 return [header(one, "menzil-id") for one in await asyncio.to_thread(records, cluster, topic, count)]
 
             config = {"servers": [f"127.0.0.1:{relay.port}"], "topic": topic, "compression": "none"}
-            yield Goal(relay, "kafka", config, ids)
+            # An idempotent producer has five requests under way, then it waits for an answer. A worker that is held up
+            # while it hands over a batch would fill them with a few messages each.
+            yield Goal(relay, "kafka", config, ids, at_once={"linger_ms": 1000})
 
 
 @asynccontextmanager

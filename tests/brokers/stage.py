@@ -32,7 +32,7 @@ def in_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
         async def bounded() -> None:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(180):  # a wait that hangs ends before, and says what for
                 await test(*args, **kwargs)
 
         asyncio.run(bounded())

@@ -46,7 +46,7 @@ async def test_a_worker_that_is_asked_to_stop_waits_for_acknowledgements_and_han
 ) -> None:
     count = 50
     async with goal(kind, broker) as to:
-        create(conn, "x", to.protocol, to.config | {"timeout_seconds": 40})
+        create(conn, "x", to.protocol, to.config | to.at_once | {"timeout_seconds": 40})
         program = [sys.executable, "-m", "menzil", "worker", "--dsn", db, "--lease", "60"]
         program += ["--grace", "40" if answers == "in time" else "0.5"]
         log = tmp_path / "log"

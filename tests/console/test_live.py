@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -12,16 +11,27 @@ from playwright.sync_api import Page
 
 from menzil import Menzil
 from menzil.console import Access, Console
+from menzil.console.database import Seen
 from menzil.embedded import Embedded
 from tests.conftest import database
-from tests.console.chromium import IN_CHROMIUM, at, becomes_one_of
+from tests.console.chromium import IN_CHROMIUM, at, becomes, becomes_one_of
 from tests.console.seat import Browser, served
 
 pytestmark = IN_CHROMIUM
 
-#: Seconds within which an open page tells that a reason is gone.
-SOON = 6.0
+#: How often an open page looks until it tells that a reason is gone: an answer that is still good, and a new one. With
+#: 2 s between two looks that is within 6 s; a busy machine may take longer for each, and for no more of them.
+LOOKS = 2
 ANSWER = "document.querySelector('#why .verdict strong').textContent"
+# When each look of the page began that was answered, and when its verdict changed. Clocks of the browser.
+WATCHED = """() => {
+  window.since = performance.now();
+  const says = () => document.querySelector('#why .verdict strong')?.textContent, said = says();
+  new MutationObserver(() => { if (says() !== said) window.toldAt ??= performance.now(); }).observe(
+    document.querySelector('#why'), { subtree: true, childList: true, characterData: true });
+}"""
+BEGAN = """performance.getEntriesByType('resource').filter((one) => one.initiatorType === 'fetch'
+  && [200, 304].includes(one.responseStatus) && one.startTime > window.since).map((one) => one.startTime)"""
 
 
 @dataclass
@@ -41,8 +51,25 @@ class Stuck:
         return row[0], row[1]
 
 
+class Busy(Seen):
+    """Whatever a look did: the database seems to have worked for 50 ms, as it may on a busy machine."""
+
+    spent = property(lambda self: 0.05, lambda self, seconds: None)
+
+
 @pytest.fixture(scope="module")
-def stuck(server: Embedded, _installed: str) -> Iterator[Stuck]:
+def busy() -> Iterator[None]:
+    """A console whose budget has no room, and that leaves nothing out of a page that takes long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("menzil.console.parts.Seen", Busy)
+        patch.setattr("menzil.console.budget.Budget.has_room", lambda self: False)
+        patch.setattr("menzil.console.desk.PATIENCE", 60)
+        patch.setattr("menzil.console.serving.PAGE", 60)
+        yield
+
+
+@pytest.fixture(scope="module")
+def stuck(server: Embedded, _installed: str, busy: None) -> Iterator[Stuck]:
     with (
         database(server, "console_live", _installed) as dsn,
         psycopg.connect(dsn, autocommit=True) as conn,
@@ -115,7 +142,7 @@ def test_open_page_tells_that_a_reason_is_gone(
     before = page.evaluate(WHERE)
     assert page.evaluate("scrollY") > 100
     stuck.conn.execute(stuck.ways[reason])
-    gone = time.monotonic()
+    page.evaluate(WATCHED)
     # The next reason may be that nothing dequeued lately, which becomes true while the page is looked at.
     sentences: set[object] = set()
 
@@ -126,23 +153,21 @@ def test_open_page_tells_that_a_reason_is_gone(
         return sentences
 
     now()
-    becomes_one_of(page, ANSWER, now, within=SOON - (time.monotonic() - gone))
+    becomes_one_of(page, ANSWER, now)
+    told = page.evaluate("window.toldAt ?? window.since")
+    assert len([began for began in page.evaluate(BEGAN) if began < told]) <= LOOKS
     assert page.evaluate("window.mine === document.querySelector('#why')"), "the page was not loaded again"
     _assert_kept(page.evaluate(WHERE), before)
 
 
 def test_page_on_a_hidden_tab_asks_nothing_and_asks_at_once_when_it_is_seen(page: Page, stuck: Stuck) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
     page.goto(at(stuck.seat, f"/messages/{stuck.waiting['channel_paused']}"))
     # Chromium shows every page of a test: only the word of the browser is replaced, the script is the real one.
     hide = "Object.defineProperty(document, 'hidden', { configurable: true, get: () => %s })"
     tell = "document.dispatchEvent(new Event('visibilitychange'))"
-    page.evaluate(f"{hide % 'true'}; {tell}")
-    page.wait_for_timeout(200)  # a question that was under way
-    asked.clear()
+    page.evaluate(f"{hide % 'true'}; {tell}; window.since = performance.now()")
     page.wait_for_timeout(4_500)
-    assert asked == [], "two turns of 2 seconds have passed"
-    page.evaluate(f"{hide % 'false'}; {tell}")
-    page.wait_for_timeout(500)
-    assert len(asked) >= 1
+    assert page.evaluate(BEGAN) == [], "two turns of 2 seconds have passed"
+    page.evaluate(f"{hide % 'false'}; window.since = performance.now(); {tell}")
+    becomes(page, f"{BEGAN}.length > 0", True)
+    assert page.evaluate(BEGAN)[0] < page.evaluate("window.since") + 1_000, "before its next turn"

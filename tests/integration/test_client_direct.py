@@ -93,7 +93,7 @@ def test_a_server_process_that_ends_in_mid_call_is_an_error_and_the_next_call_wo
         kill = """
             select pg_terminate_backend(pid) from pg_stat_activity
              where wait_event_type = 'Lock' and datname = current_database()"""
-        until(lambda: bool(other.execute(kill).fetchall()), 10)
+        until(lambda: bool(other.execute(kill).fetchall()), 60)
         sender.join(60)
         other.execute("rollback")
     assert [type(error) for error in errors] == [menzil.ConnectionFailedError]

@@ -71,7 +71,7 @@ def test_a_worker_goes_on_where_idle_sessions_are_ended(db: str, caplog: pytest.
         ended = "select not exists (select from pg_stat_activity where application_name = 'menzil worker (settle)')"
 
         async def reached(condition: Any) -> None:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while not condition():
                     await asyncio.sleep(0.01)
 
@@ -146,7 +146,7 @@ def test_a_worker_waits_while_its_server_only_reads_and_then_settles_what_it_did
 
     async def story(mq: menzil.Menzil, witness: psycopg.Connection[Any]) -> None:
         async def reached(condition: Any) -> None:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while not condition():
                     await asyncio.sleep(0.01)
 

@@ -93,7 +93,6 @@ class Crowd:
         self._dsns = dsns
         self._last = 0
         self._stock: deque[tuple[int, int]] = deque()
-        self._ways = itertools.cycle(SETTLES)
         self._stopping = threading.Event()
         roles: list[tuple[str, str, Callable[[Ask], None], float]] = [
             ("sender", "application", self._send, 0.08),
@@ -102,7 +101,7 @@ class Crowd:
             ("consumer", "worker", self._consume, 0.03),
             ("second consumer", "worker", self._consume_singly, 0.08),
             ("worker", "worker", self._deliver, 0.05),
-            ("settler", "worker", self._settle, 0.04),
+            ("settler", "worker", self._settle, 0.2),
             ("jobs", "worker", self._do_jobs, 0.08),
             ("watcher", "monitor", self._watch, 0.2),
             ("careful watcher", "careful_monitor", self._watch_carefully, 0.2),
@@ -225,10 +224,10 @@ class Crowd:
         else:
             ask("select * from menzil.message_dequeue(600000, 1, '{idle}', 'settler')")
             self.diary.note("dequeue", "settler")
-        if self._stock:
-            way = next(self._ways)
-            _settle_one(ask, *self._stock.popleft(), way)
-            self.diary.note("settle", way)
+        for way in SETTLES:  # one after the other: none of them waits for five rounds
+            if self._stock:
+                _settle_one(ask, *self._stock.popleft(), way)
+                self.diary.note("settle", way)
 
     def _do_jobs(self, ask: Ask) -> None:
         """As a worker does: claim and round are transactions of their own."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.strangers.stage import HOLD, PATIENCE
 from tests.strangers.table import GROUPS, INHERENT, TWO_PHASE
+from tests.strangers.verdict import HOLD, PATIENCE
 from tests.strangers.words import Group
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "strangers.md"

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -17,17 +18,8 @@ from tests.strangers.crowd import HOOKS, PLAIN, SESSIONS, Crowd
 from tests.strangers.diary import Gap, Key
 from tests.strangers.guest import Guest, looping
 from tests.strangers.process import HANDLED
+from tests.strangers.verdict import AFTERWARDS, HOLD, PATIENCE, Held, judged
 from tests.strangers.words import Stranger
-
-#: No role may go without a success for longer, unless the table says that it may wait.
-PATIENCE = 1.0
-#: How long a stranger stays. Longer than a deep look, a round of chores and PATIENCE together.
-HOLD = 2.5
-
-#: How often a stall that no lock explains is tried again.
-AGAIN = 2
-#: A machine on which the queue alone stalls for longer proves nothing.
-SLOWEST = 3.0
 
 PASSWORD = "between strangers"
 ROLES = {
@@ -73,18 +65,6 @@ _KEEP_BUSY = """
 """
 
 
-def relaxed(alone: dict[Key, float]) -> dict[Key, float]:
-    """The limit of each role on a busy machine: twice what it takes alone."""
-    slow = {key: seconds for key, seconds in alone.items() if seconds > SLOWEST}
-    assert not slow, f"this machine is too busy for a verdict: the queue alone went without {slow}"
-    return {key: max(PATIENCE, 2 * seconds) for key, seconds in alone.items()}
-
-
-def held_for(seconds: float, limits: dict[Key, float]) -> float:
-    """Longer than every limit: a standstill from the beginning to the end is always noticed."""
-    return max(seconds, HOLD + max(limits.values()))
-
-
 class Stage:
     """Furnishes a database, lets the crowd work in it, and holds strangers beside it."""
 
@@ -120,21 +100,8 @@ class Stage:
             self.admin.close()
 
     def hold(self, strangers: Sequence[Stranger], seconds: float = HOLD) -> list[str]:
-        """Hold these strangers at the same time. Returns every stall that the table does not allow.
-
-        A stall that no lock explains may be the machine's fault. Then the same is done twice again, and compared with
-        the queue beside the same load in another database. A stranger that stops a role stops it every time, so only
-        roles that stalled each time are named. Errors, and what does not go on afterwards, are never the machine's
-        fault.
-        """
-        stalls, faults = self._hold(strangers, seconds, {})
-        for _ in range(AGAIN):
-            if faults or not stalls or self._blames(strangers, stalls):
-                break
-            limits = relaxed(self._elsewhere(strangers, seconds))
-            again, faults = self._hold(strangers, held_for(seconds, limits), limits)
-            stalls = [gap for gap in again if gap.key in {before.key for before in stalls}]
-        return [*map(str, stalls), *(self.evidence() if stalls else ()), *faults]
+        """Hold these strangers at the same time. Returns every stall that the table does not allow."""
+        return judged(partial(self._hold, strangers), partial(self._elsewhere, strangers), seconds)
 
     def _elsewhere(self, strangers: Sequence[Stranger], seconds: float) -> dict[Key, float]:
         """How long each role goes without a success while these strangers are busy in another database.
@@ -150,10 +117,7 @@ class Stage:
             end = time.monotonic()
         return {Key(*key): self.crowd.diary.gap(Key(*key), begin, end).seconds for key in self.crowd.expected()}
 
-    def _hold(
-        self, strangers: Sequence[Stranger], seconds: float, limits: dict[Key, float]
-    ) -> tuple[list[Gap], list[str]]:
-        """Returns stalls, and what went wrong otherwise."""
+    def _hold(self, strangers: Sequence[Stranger], seconds: float, limits: dict[Key, float]) -> Held:
         guests = [Guest(stranger, self, next(self._names)) for stranger in strangers]
         allowed = {key for guest in guests for key in guest.allowed()}
         not_ready = self.goes_on(time.monotonic(), 60)
@@ -173,11 +137,12 @@ class Stage:
                 allowed |= self._of_held_channels()
         gaps = [self.crowd.diary.gap(Key(*key), begin, end) for key in self.crowd.expected()]
         stalls = [gap for gap in gaps if gap.seconds > limits.get(gap.key, PATIENCE) and gap.key not in allowed]
+        blames, evidence = self._blames(strangers, stalls), self.evidence()
         faults = self.crowd.diary.errors()
-        late = self.goes_on(time.monotonic(), 5)
+        late = self.goes_on(time.monotonic(), AFTERWARDS)
         for guest in guests:
             guest.leave()
-        return stalls, faults + [f"after it had ended: {gap}" for gap in late]
+        return Held(stalls, faults + [f"after it had ended: {gap}" for gap in late], blames, evidence)
 
     def survive(self, stranger: Stranger, seconds: float = 1.5) -> list[str]:
         """Hold a stranger for which everything may wait. Returns what failed, and what does not go on afterwards."""
@@ -185,7 +150,7 @@ class Stage:
         self.crowd.diary.errors()
         with guest.open():
             time.sleep(seconds)
-        late = self.goes_on(time.monotonic(), 10)
+        late = self.goes_on(time.monotonic(), AFTERWARDS)
         guest.leave()
         return [*map(str, late), *self.crowd.diary.errors()]
 
@@ -195,7 +160,7 @@ class Stage:
         stalled = {session for gap in found for session in SESSIONS.get(gap.key.role, ())}
         return any(
             who in stalled and whom in names and seconds > PATIENCE / 2
-            for (who, _, whom, _, _), seconds in self._waits.items()
+            for (who, _, whom, _, _), seconds in self._seen()
         )
 
     def _of_held_channels(self) -> set[Key]:
@@ -215,9 +180,12 @@ class Stage:
                 return [Gap(time.monotonic() - since, key) for key in missing]
             time.sleep(0.01)
 
+    def _seen(self) -> list[tuple[tuple[str, ...], float]]:
+        return list(self._waits.items())  # at once: the observer adds to it meanwhile
+
     def evidence(self) -> list[str]:
         """Waits for locks that were seen, the longest first."""
-        longest = sorted(self._waits.items(), key=lambda wait: -wait[1])
+        longest = sorted(self._seen(), key=lambda wait: -wait[1])
         return [
             f"{who} waited {seconds:.1f} s for {whom} ({lock}); it ran [{query}], the other [{other}]"
             for (who, query, whom, other, lock), seconds in longest[:12]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.strangers.diary import Key
-from tests.strangers.stage import HOLD, PATIENCE, SLOWEST, Stage, held_for, relaxed
+from tests.strangers.stage import Stage
 from tests.strangers.table import GROUPS
 from tests.strangers.words import Group, Stranger
 
@@ -59,16 +58,3 @@ def test_stage_notices_a_standstill_that_no_lock_explains(stage: Stage):
     pause, resume = (f"select menzil.channel_{verb}('plain')" for verb in ("pause", "resume"))
     found = stage.hold([Stranger("a stranger to notice", ("select 1",), "owner", then=(pause,), after=(resume,))], 1.6)
     assert any(line.startswith("lease plain: ") for line in found), found
-
-
-@pytest.mark.parametrize("alone", [0.01, 0.5, 1.4, SLOWEST])
-def test_busy_machine_cannot_hide_a_standstill(alone: float):
-    """However slow the queue alone is, a stranger is held for longer than the longest gap that is let pass."""
-    limits = relaxed({Key("lease", "plain"): alone, Key("send", "plain"): 0.01})
-    assert set(limits.values()) == {PATIENCE, max(PATIENCE, 2 * alone)}
-    assert held_for(HOLD, limits) >= max(limits.values()) + HOLD
-
-
-def test_machine_on_which_the_queue_alone_stalls_gives_no_verdict():
-    with pytest.raises(AssertionError, match="too busy"):
-        relaxed({Key("lease", "plain"): SLOWEST + 0.1})

@@ -22,12 +22,12 @@ def receiver(client: menzil.Menzil) -> Iterator[Receiver]:
 
 
 def test_a_receiver_fails_as_told_and_a_hurry_passes_every_wait(client: menzil.Menzil, receiver: Receiver) -> None:
-    receiver.endpoint("partner", path="/hooks", timeout_seconds=1)
+    receiver.endpoint("partner", path="/hooks", timeout_seconds=2)
     client.set_retry_policy("partner", {"max_retries": 20})
     receiver.fail(11, status=500)  # opens the circuit
     receiver.fail(status=429, retry_after=600)  # and asks for a rest
     receiver.close_connection()
-    receiver.slow(3)
+    receiver.slow(4)
     client.send("partner", {"order": 42})
     done = drain(menzil.Worker(), hurry=True)
     assert (done.completed, done.retried, done.waiting) == (1, 14, 0)
@@ -47,7 +47,7 @@ def test_a_request_with_a_wrong_signature_is_refused(client: menzil.Menzil, rece
     drain(menzil.Worker(), hurry=True)
     assert [(request.verified, request.status) for request in receiver.requests] == [(False, 401)]
     where = urlsplit(receiver.url)
-    browser = HTTPConnection(str(where.hostname), where.port, timeout=10)
+    browser = HTTPConnection(str(where.hostname), where.port, timeout=60)
     browser.request("GET", "/")
     assert browser.getresponse().status == 401, "a request without a signature"
     with pytest.raises(AssertionError, match="2 requests came, not 3"):

@@ -176,16 +176,16 @@ def test_within_waits_for_what_another_thread_sends(client: menzil.Menzil, chann
     looked = threading.Event()
 
     def later() -> None:
-        looked.wait(10)
+        looked.wait(60)
         client.send(channel, {"late": True})
 
     sender = threading.Thread(target=later)
     sender.start()
     refute_sent(channel)
     looked.set()
-    assert_sent(channel, {"late": True}, within=20)
+    assert_sent(channel, {"late": True}, within=60)
     sender.join()
-    assert failure(refute_sent, channel, within=20)
+    assert failure(refute_sent, channel, within=60)
 
 
 def test_outside_of_a_test_with_a_database_nothing_is_asked(shared: str) -> None:

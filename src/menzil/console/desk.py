@@ -66,12 +66,20 @@ class Desk:
         self.nav = places(paths)
         self._rules: tuple[float, Rules] | None = None
 
-    async def ask(self, key: tuple[Any, ...], work: Callable[[], T], timeout: float, most_age: float = OPENED) -> T:
+    async def ask(
+        self,
+        key: tuple[Any, ...],
+        work: Callable[[], T],
+        timeout: float,
+        most_age: float = OPENED,
+        *,
+        soon: bool = False,
+    ) -> T:
         """An answer that all share, from a thread of the readers; TimeoutError when it takes longer.
 
         While a new answer takes long, the one before it, if that is no older than `most_age` seconds; with 0, never.
         """
-        found = self.shared.get(key, lambda: self.database.submit(work), most_age)
+        found = self.shared.get(key, lambda: self.database.submit(work), most_age, soon=soon)
         if found.future.done():
             return found.future.result()  # type: ignore[no-any-return]
         patience = timeout if found.known is None else min(timeout, PATIENCE)

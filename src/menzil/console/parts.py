@@ -49,25 +49,33 @@ Part = Callable[[Look], Any]
 T = TypeVar("T", bound=Part)
 
 
-def reading(*words: str) -> Callable[[T], T]:
+def reading(*words: str, soon: bool = False) -> Callable[[T], T]:
     """Say which words of the query a part reads: it gets no others, and pages that differ in others share its answer.
 
-    A part without this reads all of them.
+    A part without this reads all of them. `soon`: an open page tells it within seconds, whatever other pages ask for.
     """
 
     def mark(part: T) -> T:
         _READS[part] = frozenset(words)
+        if soon:
+            _SOON.add(part)
         return part
 
     return mark
 
 
 _READS: dict[Part, frozenset[str]] = {}
+_SOON: set[Part] = set()
 
 
 def reads(part: Part, word: str) -> bool:
     """Whether the part reads this word of the query."""
     return part not in _READS or word in _READS[part]
+
+
+def is_soon(part: Part) -> bool:
+    """Whether an open page tells this part within seconds."""
+    return part in _SOON
 
 
 LOGGER = logging.getLogger("menzil.console")

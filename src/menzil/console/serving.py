@@ -102,7 +102,8 @@ async def _shown(desk: Desk, page: Page, request: Request) -> tuple[Visit, Shown
         key = (page.path, name, tuple(sorted(path.items())), tuple(sorted(words.items())), sees, hidden)
         try:
             work = lambda: parts.ask(desk.database, part, look, deadline)  # noqa: E731
-            return name, await desk.ask(key, work, max(deadline - time.monotonic(), 0.01), most_age)
+            left = max(deadline - time.monotonic(), 0.01)
+            return name, await desk.ask(key, work, left, most_age, soon=parts.is_soon(part))
         except TimeoutError:
             return name, parts.late()
 

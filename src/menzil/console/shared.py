@@ -3,7 +3,11 @@
 An answer is good for two seconds, and for twenty times as long as the database worked for it. After that it is asked
 for again if the budget has room. If not, or while the new answer takes long, viewers get the one that is known: a page
 says of when it is. So ten open pages slow themselves down, and not the workers beside them. A cheap answer does not
-wait for the budget: an open page of one message tells soon that what held it is gone.
+wait for the budget.
+
+What a page has to tell `soon`, such as that nothing holds a message any more, is asked for every two seconds, unless
+two answers in a row were dear. One alone says little: the first of a new connection takes longer than the next, and a
+busy machine makes any of them slow.
 """
 
 from __future__ import annotations
@@ -27,6 +31,8 @@ SHARE_OF_TROUBLE = 1 / 4
 OPENED, OPEN = 10.0, 120.0
 #: Seconds of the database that make an answer dear, and seconds that a cheaper one may be old.
 DEAR, CHEAP_AGE = 0.015, 3.0
+#: The same seconds for what is told soon: as much as its own share allows in the time that an answer is good for.
+SOON_DEAR = GOOD_FOR * SHARE
 MOST = 512
 
 
@@ -39,14 +45,21 @@ class _Known:
     ended: float | None = None
     good_for: float = GOOD_FOR
     most_age: float = OPEN
+    soon: bool = False
+    cost: float = 0.0  # seconds of the database
+    cost_before: float = 0.0  # the same of the answer before; nothing where there was none
 
     def end(self, future: Future[Any]) -> None:
         answer = None if future.cancelled() or future.exception() else future.result()
         spent = float(getattr(answer, "spent", 0.0))
         trouble = getattr(answer, "trouble", None) is not None
+        self.cost = spent + float(getattr(answer, "saved", 0.0))
+        if self.soon:
+            counted = min(self.cost, self.cost_before)
+            spent, self.most_age = min(spent, counted), OPEN if counted >= SOON_DEAR else 0.0
+        else:
+            self.most_age = OPEN if trouble or self.cost >= DEAR else CHEAP_AGE
         self.good_for = max(GOOD_FOR, spent / (SHARE_OF_TROUBLE if trouble else SHARE))
-        dear = spent + float(getattr(answer, "saved", 0.0)) >= DEAR
-        self.most_age = OPEN if dear or trouble else CHEAP_AGE
         self.before = None
         self.ended = time.monotonic()
 
@@ -67,7 +80,9 @@ class Shared:
         self._lock = threading.Lock()
         self._found: OrderedDict[Hashable, _Known] = OrderedDict()
 
-    def get(self, key: Hashable, start: Callable[[], Future[Any]], most_age: float = OPENED) -> Found:
+    def get(
+        self, key: Hashable, start: Callable[[], Future[Any]], most_age: float = OPENED, *, soon: bool = False
+    ) -> Found:
         """The answer for this key: one under way, one that is good enough, or a new one."""
         with self._lock:
             known = self._found.get(key)
@@ -80,7 +95,8 @@ class Shared:
                 if age < known.good_for or (waits and not self._budget.has_room()):
                     return Found(known.future)
                 before = known.future if age < most_age and not _has_trouble(known.future) else None
-            found = self._found[key] = _Known(start(), before)
+            cost_before = known.cost if known is not None else 0.0
+            found = self._found[key] = _Known(start(), before, soon=soon, cost_before=cost_before)
             self._found.move_to_end(key)
             while len(self._found) > MOST:
                 self._found.popitem(last=False)

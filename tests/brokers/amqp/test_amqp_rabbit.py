@@ -190,7 +190,7 @@ async def test_bytes_of_a_connection_that_was_given_up_arrive_late(rabbit: Rabbi
     name = fresh("orders")
     async with Relay(rabbit.port) as relay, channel_of(rabbit.port) as channel, speaking(Amqp) as broker:
         queue = await new_queue(channel, name)
-        endpoint = amqp_endpoint(relay.port, name, timeout_seconds=1)
+        endpoint = amqp_endpoint(relay.port, name, timeout_seconds=3)
         first, second = message(1, ordering_key="k"), message(2, ordering_key="k")
         completed(await broker.deliver(message(0, ordering_key="k"), endpoint))
         relay.hold()

@@ -97,7 +97,7 @@ async def test_a_worker_that_stops_takes_leave() -> None:
     async with peer(talk) as port:
         async with speaking(Mqtt) as broker:
             completed(await broker.deliver(message(), endpoint(port)))
-        await asyncio.wait_for(over.wait(), 20)
+        await asyncio.wait_for(over.wait(), 60)
     assert last == [GOODBYE]
     assert PINGREQ not in last
 

@@ -74,7 +74,7 @@ async def test_bytes_of_a_connection_that_was_given_up_do_not_arrive(where: tupl
     topic = fresh("s")
     subscriber = Subscriber(port, topic, version)
     async with Relay(port) as relay, speaking(Mqtt) as broker:
-        to = endpoint(relay.port, topic, version=version, timeout_seconds=0.4)
+        to = endpoint(relay.port, topic, version=version, timeout_seconds=3)
         first, second = message(1, ordering_key="k"), message(2, ordering_key="k")
         completed(await broker.deliver(message(0, ordering_key="k"), to))
         relay.hold()
@@ -93,7 +93,7 @@ async def test_every_connection_that_was_given_up_is_replaced_before_anything_is
     topic = fresh("s")
     subscriber = Subscriber(port, topic, version)
     async with Relay(port) as relay, speaking(Mqtt) as broker:
-        to = endpoint(relay.port, topic, version=version, timeout_seconds=0.6)
+        to = endpoint(relay.port, topic, version=version, timeout_seconds=3)
         one, two, three = message(1, ordering_key="a"), message(2, ordering_key="b"), message(3, ordering_key="b")
         for outcome in await asyncio.gather(broker.deliver(message(8), to), broker.deliver(message(9), to)):
             completed(outcome)

@@ -236,7 +236,7 @@ async def test_a_database_that_is_away_takes_no_permits_from_the_others(make: Ma
     running = asyncio.create_task(app.serve())
     await until(lambda: seen[0] == 200, "all messages")
     app.stop()
-    await asyncio.wait_for(running, 20)
+    await asyncio.wait_for(running, 60)
 
 
 @in_loop
@@ -257,7 +257,7 @@ async def test_a_database_that_hangs_leaves_the_only_permit_to_the_others(make: 
         await until(lambda: seen["here"] == 300, "all messages of the other one")
     await until(lambda: seen["hung"] == 10, "those of the one that hung, when it answers again")
     app.stop()
-    await asyncio.wait_for(running, 20)
+    await asyncio.wait_for(running, 60)
 
 
 @in_loop
@@ -276,4 +276,4 @@ async def test_a_database_that_cannot_be_begun_leaves_nothing_in_the_shared_pool
     assert isinstance(company, Company)
     assert [len(pool._sources) for pool in company._pools.values()] == [1] * len(company._pools)
     app.stop()
-    await asyncio.wait_for(running, 20)
+    await asyncio.wait_for(running, 60)

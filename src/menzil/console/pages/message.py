@@ -29,7 +29,7 @@ def _id(look: Look) -> int:
     return int(given)
 
 
-@reading()
+@reading(soon=True)
 def message(look: Look) -> dict[str, Any]:
     """The message with its tries; and the endpoint it goes to."""
     number = _id(look)
@@ -51,7 +51,7 @@ def message(look: Look) -> dict[str, Any]:
     }
 
 
-@reading()
+@reading(soon=True)
 def waits(look: Look) -> list[dict[str, Any]]:
     """Why it does not move."""
     found: list[dict[str, Any]] = watching.waits(look.run, _id(look), redactor=redactor(look))["why"]
