@@ -13,6 +13,7 @@ from pathlib import Path
 from menzil.model.errors import MenzilError
 from menzil.spark.jobs.export import export
 from menzil.spark.session import get_session
+from tests.spark import mapped
 from tests.spark.cluster_driver import home
 
 
@@ -23,7 +24,8 @@ def main(place: Path) -> None:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.executor.extraJavaOptions": mapped.options(),
+        "spark.executor.extraClassPath": mapped.class_path(),
         "spark.deploy.maxExecutorRetries": "-1",
         "spark.task.maxFailures": "8",
     }
