@@ -101,13 +101,13 @@ def home(place: Path) -> Path:
 
 def main(place: Path, rows: int) -> None:
     dsn = (place / "dsn").read_text()
-    os.environ |= {"SPARK_HOME": str(home(place)), "SPARK_LOCAL_IP": "127.0.0.1"}
+    os.environ |= {"SPARK_HOME": str(home(place)), "SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": mapped.options()}
     conf = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": mapped.options(),
+        "spark.driver.extraClassPath": mapped.class_path(),
         "spark.executor.extraClassPath": mapped.class_path(),
         "spark.task.maxFailures": "4",
     }

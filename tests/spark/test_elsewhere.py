@@ -67,11 +67,13 @@ def cluster(place: Path) -> Iterator[str]:
     """A master and two workers, each a Java process of the pip install."""
     started: list[subprocess.Popen[bytes]] = []
     log = place / "cluster.log"
-    java = mapped.words()  # bin/spark-class would start another Java for each command line
+    # As bin/spark-class starts them, which would start another Java for each command line.
+    java, scala = mapped.words(), next(Path(spark_home(), "jars").glob("scala-library-*.jar")).stem.split("-")[-1]
+    env = environment(SPARK_SCALA_VERSION=scala.rpartition(".")[0])
 
     def start(*words: str) -> None:
         with log.open("ab") as file:
-            started.append(subprocess.Popen([*java, *words], env=environment(), stdout=file, stderr=file, cwd=place))
+            started.append(subprocess.Popen([*java, *words], env=env, stdout=file, stderr=file, cwd=place))
 
     def wait(text: str, count: int = 1) -> str:
         deadline = time.monotonic() + 100
