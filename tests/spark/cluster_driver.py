@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterComm
 
 from menzil.spark.session import get_session
 from menzil.spark.source.writer import MenzilWriter
+from tests.spark import mapped
 
 PARTITIONS = 8
 
@@ -100,13 +101,14 @@ def home(place: Path) -> Path:
 
 def main(place: Path, rows: int) -> None:
     dsn = (place / "dsn").read_text()
-    os.environ |= {"SPARK_HOME": str(home(place)), "SPARK_LOCAL_IP": "127.0.0.1"}
+    os.environ |= {"SPARK_HOME": str(home(place)), "SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": mapped.options()}
     conf = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraClassPath": mapped.class_path(),
+        "spark.executor.extraClassPath": mapped.class_path(),
         "spark.task.maxFailures": "4",
     }
     spark = get_session("cluster", "local-cluster[2,1,1024]", quick=True, conf=conf)

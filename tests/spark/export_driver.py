@@ -13,17 +13,19 @@ from pathlib import Path
 from menzil.model.errors import MenzilError
 from menzil.spark.jobs.export import export
 from menzil.spark.session import get_session
+from tests.spark import mapped
 from tests.spark.cluster_driver import home
 
 
 def main(place: Path) -> None:
-    os.environ |= {"SPARK_HOME": str(home(place)), "SPARK_LOCAL_IP": "127.0.0.1"}
+    os.environ |= {"SPARK_HOME": str(home(place)), "SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": mapped.options()}
     conf = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraClassPath": mapped.class_path(),
+        "spark.executor.extraClassPath": mapped.class_path(),
         "spark.deploy.maxExecutorRetries": "-1",
         "spark.task.maxFailures": "8",
     }

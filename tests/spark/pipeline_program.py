@@ -1,11 +1,15 @@
-"""The whole pipeline as one program for spark-submit: it sends, works, exports, verifies, replays and audits.
+"""A program for spark-submit: the whole pipeline in a session of ours, then the source in a session of Spark alone.
 
-MENZIL_DSN names the database, LAKE the lake. Each step prints one line, which the test compares.
+Each of the two is an application of the cluster, with executors of its own. The pipeline sends, works, exports,
+verifies, replays and audits; SHOP names its database, LAKE its lake. The second session reads what MENZIL_DSN names.
+Each step prints one line, which the test compares.
 """
 
 from __future__ import annotations
 
 import os
+
+from pyspark.sql import SparkSession
 
 import menzil
 from menzil.spark import get_session
@@ -25,8 +29,7 @@ def work(mq: menzil.Menzil, *, heavy: bool) -> None:
             mq.fail(one, "too heavy", permanent=True)
 
 
-def main(dsn: str, lake: str) -> None:
-    spark = get_session()
+def pipeline(spark: SparkSession, dsn: str, lake: str) -> None:
     with menzil.Menzil(dsn) as mq:
         mq.channel_set("parcels")
         frame = spark.range(0, 400, 1, 4).selectExpr("to_json(struct(id as n)) as payload")
@@ -47,5 +50,23 @@ def main(dsn: str, lake: str) -> None:
         print(f"audited: {told.ok}, ended: {told.counts['ended']}, violations: {told.violations}")
 
 
+def read(spark: SparkSession) -> None:
+    """A program that knows nothing of us but the name of the source."""
+    print("pushdown:", spark.conf.get("spark.sql.python.filterPushdown.enabled"))
+    reader = spark.read.format("menzil").schema("id bigint, status string").option("numPartitions", "4")
+    frame = reader.load().where("status = 'failed'")
+    frame.explain("extended")
+    print("failed:", frame.count(), "tasks:", frame.rdd.getNumPartitions())
+
+
+def main() -> None:
+    spark = get_session()
+    print("master:", spark.sparkContext.master, "name:", spark.sparkContext.appName)
+    print("shuffle:", spark.conf.get("spark.sql.shuffle.partitions"), flush=True)
+    pipeline(spark, os.environ["SHOP"], os.environ["LAKE"])
+    spark.stop()
+    read(SparkSession.builder.getOrCreate())
+
+
 if __name__ == "__main__":
-    main(os.environ["MENZIL_DSN"], os.environ["LAKE"])
+    main()

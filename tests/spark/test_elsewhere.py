@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,35 +15,22 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from menzil.embedded import Embedded
 from menzil.spark.session.java import find_java, home_for_scripts
 from menzil.spark.session.launch import spark_home
-from tests.spark import pipeline_program, stock
+from tests.conftest import database
+from tests.spark import mapped, pipeline_program, stock
+from tests.spark.conftest import INTERPRETED
 
 pytestmark = pytest.mark.slow
 
-#: A session of ours first, then one of Spark alone: each is an application of the cluster, with executors of its own.
-PROGRAM = """
-    from menzil.spark import get_session
-    spark = get_session()
-    print("master:", spark.sparkContext.master, "name:", spark.sparkContext.appName)
-    print("shuffle:", spark.conf.get("spark.sql.shuffle.partitions"), "rows:", spark.range(10).count(), flush=True)
-    spark.stop()
-
-    from pyspark.sql import SparkSession
-    spark = SparkSession.builder.getOrCreate()
-    print("pushdown:", spark.conf.get("spark.sql.python.filterPushdown.enabled"))
-    reader = spark.read.format("menzil").schema("id bigint, status string").option("numPartitions", "4")
-    frame = reader.load().where("status = 'failed'")
-    frame.explain("extended")
-    print("failed:", frame.count(), "tasks:", frame.rdd.getNumPartitions())
-    """
-
 
 @pytest.fixture
-def db_with_history(db: str) -> str:
-    with psycopg.connect(db, autocommit=True) as conn:
-        stock.archive(conn, 3000)
-    return db
+def db_with_history(server: Embedded, _installed: str) -> Iterator[str]:
+    with database(server, "elsewhere", _installed) as dsn:
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            stock.archive(conn, 3000)
+        yield dsn
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -52,7 +38,7 @@ def environment(**more: str) -> dict[str, str]:
     java = str(home_for_scripts(find_java()))
     return os.environ | {
         "JAVA_HOME": java,
-        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "JDK_JAVA_OPTIONS": mapped.options(),
         "SPARK_HOME": spark_home(),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
@@ -60,15 +46,17 @@ def environment(**more: str) -> dict[str, str]:
     }
 
 
-def submit(program: Path, *options: str, text: str = PROGRAM, **more: str) -> str:
-    program.write_text(textwrap.dedent(text))
-    command = [f"{spark_home()}/bin/spark-submit"]
+def submit(program: Path, *options: str, **more: str) -> str:
+    jars = mapped.class_path()
+    confs = {"spark.driver.extraClassPath": jars, "spark.executor.extraClassPath": jars, "spark.ui.enabled": "false"}
+    confs |= INTERPRETED
+    words = [word for name, value in confs.items() for word in ("--conf", f"{name}={value}")]
     done = subprocess.run(
-        [*command, "--conf", "spark.ui.enabled=false", "--driver-memory", "512m", *options, str(program)],
+        [f"{spark_home()}/bin/spark-submit", *words, "--driver-memory", "512m", *options, str(program)],
         env=environment(**more),
         capture_output=True,
         text=True,
-        timeout=220,
+        timeout=280,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout + done.stderr
@@ -79,13 +67,13 @@ def cluster(place: Path) -> Iterator[str]:
     """A master and two workers, each a Java process of the pip install."""
     started: list[subprocess.Popen[bytes]] = []
     log = place / "cluster.log"
+    # As bin/spark-class starts them, which would start another Java for each command line.
+    java, scala = mapped.words(), next(Path(spark_home(), "jars").glob("scala-library-*.jar")).stem.split("-")[-1]
+    env = environment(SPARK_SCALA_VERSION=scala.rpartition(".")[0])
 
     def start(*words: str) -> None:
-        run = [f"{spark_home()}/bin/spark-class", *words]
         with log.open("ab") as file:
-            started.append(
-                subprocess.Popen(run, env=environment(SPARK_DAEMON_MEMORY="256m"), stdout=file, stderr=file, cwd=place)
-            )
+            started.append(subprocess.Popen([*java, *words], env=env, stdout=file, stderr=file, cwd=place))
 
     def wait(text: str, count: int = 1) -> str:
         deadline = time.monotonic() + 100
@@ -124,52 +112,28 @@ def cluster(place: Path) -> Iterator[str]:
             process.wait(30)
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cluster")
-
-
-@pytest.fixture(scope="module")
-def master(place: Path) -> Iterator[str]:
-    """The address of a cluster, whose logs and work lie in `place`."""
-    with cluster(place) as address:
-        yield address
-
-
-def test_a_program_of_spark_submit_runs_where_submit_says_and_reads_there_and_shows_the_password_nowhere(
-    db_with_history: str, master: str, place: Path, tmp_path: Path
+@pytest.mark.timeout(400)
+def test_a_program_of_spark_submit_runs_the_pipeline_where_submit_says_and_shows_the_password_nowhere(
+    db: str, db_with_history: str, tmp_path: Path
 ) -> None:
-    password = conninfo_to_dict(db_with_history)["password"]
-    logs = tmp_path / "logs"
-    logs.mkdir()
-    said = submit(
-        tmp_path / "program.py",
-        *("--master", master, "--name", "nightly", "--executor-memory", "512m"),
-        *("--conf", "spark.sql.shuffle.partitions=7"),
-        *("--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir=file://{logs}"),
-        MENZIL_DSN=db_with_history,
-    )
-    assert f"master: {master} name: nightly\nshuffle: 7 rows: 10\n" in said
-    assert "pushdown: false\n" in said, "the second session has a setting of ours"
-    assert "failed: 300 tasks: 3" in said
-    assert "Executor" in (place / "cluster.log").read_text()  # it ran there, not in the driver
-    assert password not in said
-    written = [*logs.rglob("*"), *place.glob("work*/**/std*"), place / "cluster.log"]
-    files = [file for file in written if file.is_file()]
-    assert len([file for file in files if file.is_relative_to(logs) and file.stat().st_size]) >= 2
-    works = [file.relative_to(place).parts[0] for file in files if file.is_relative_to(place) and "work" in str(file)]
-    assert len(set(works)) == 2
-    for file in files:
-        assert password.encode() not in file.read_bytes(), file.name
-
-
-def test_a_program_of_spark_submit_sends_exports_verifies_replays_and_audits_on_a_cluster(
-    db: str, master: str, place: Path, tmp_path: Path
-) -> None:
-    options = ["--conf", "spark.sql.shuffle.partitions=2", "--executor-memory", "512m"]
-    where = {"MENZIL_DSN": db, "LAKE": str(tmp_path / "lake")}
-    text = Path(pipeline_program.__file__).read_text()
-    said = submit(tmp_path / "pipeline.py", "--master", master, *options, text=text, **where)
+    password = str(conninfo_to_dict(db)["password"])
+    assert password == conninfo_to_dict(db_with_history)["password"]
+    place, logs = tmp_path / "cluster", tmp_path / "logs"
+    for each in (place, logs):
+        each.mkdir()
+    program = tmp_path / "program.py"
+    program.write_text(Path(pipeline_program.__file__).read_text())
+    with cluster(place) as master:
+        said = submit(
+            program,
+            *("--master", master, "--name", "nightly", "--executor-memory", "512m"),
+            *("--conf", "spark.sql.shuffle.partitions=3"),
+            *("--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir=file://{logs}"),
+            MENZIL_DSN=db_with_history,
+            SHOP=db,
+            LAKE=str(tmp_path / "lake"),
+        )
+    assert f"master: {master} name: nightly\nshuffle: 3\n" in said
     steps = re.findall(r"^(?:sent|exported|verified|replayed|audited): .+$", said, re.MULTILINE)
     assert steps == [
         "sent: 400, repeated: False",
@@ -182,5 +146,17 @@ def test_a_program_of_spark_submit_sends_exports_verifies_replays_and_audits_on_
         "exported: 40",
         "audited: True, ended: 440, violations: []",
     ]
-    newest = max(place.glob("work*/app-*"), key=lambda path: path.name).name
-    assert len(list(place.glob(f"work*/{newest}/*/stderr"))) >= 2, "tasks ran in the executors of both workers"
+    assert "pushdown: false\n" in said, "the second session has a setting of ours"
+    assert "failed: 300 tasks: 3" in said
+    assert "Executor" in (place / "cluster.log").read_text()  # it ran there, not in the driver
+    applications = sorted({path.name for path in place.glob("work*/app-*")})
+    assert len(applications) == 2, "a session of ours, then one of Spark alone"
+    for application in applications:
+        ran = {path.relative_to(place).parts[0] for path in place.glob(f"work*/{application}/*/stderr")}
+        assert ran == {"work1", "work2"}, "tasks ran in the executors of both workers"
+    assert password not in said
+    written = [*logs.rglob("*"), *place.glob("work*/**/std*"), place / "cluster.log"]
+    files = [file for file in written if file.is_file()]
+    assert len([file for file in files if file.is_relative_to(logs) and file.stat().st_size]) >= 2
+    for file in files:
+        assert password.encode() not in file.read_bytes(), file.name

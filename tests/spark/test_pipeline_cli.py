@@ -17,7 +17,7 @@ from menzil.cli.pipeline.source import kind_of
 from menzil.cli.pipeline.watch import bar
 from menzil.model.errors import UsageError
 from tests.integration.cli.user import User
-from tests.spark import stock
+from tests.spark import mapped, stock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -193,8 +193,9 @@ def test_the_command_starts_and_stops_its_own_spark(db: str, conn: psycopg.Conne
     command = [sys.executable, "-m", "menzil", "pipeline", "send", str(tmp_path / "Größe.csv"), "--endpoint", "billing",
                "--send-id", "s", "--schema", "id bigint, amount decimal(10,2)", "--master", "local[1]", "--yes",
                "--json"]  # fmt: skip
-    # A Java that compiles only once is all the same to the command, and quicker up; no other would map its classes.
-    quick = {"MENZIL_DSN": db, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    # A Java that compiles only once is all the same to the command, and quicker up. It maps classes that are archived
+    # for another one, and archives none itself, which nobody would map.
+    quick = {"MENZIL_DSN": db, "JDK_JAVA_OPTIONS": mapped.options()}
     quick |= {"MENZIL_CLASS_ARCHIVE": "off", "LC_ALL": "C"}  # a script's locale, and a name that ASCII lacks
     done = subprocess.run(
         command, env={**os.environ, **quick}, capture_output=True, text=True, timeout=200, check=False

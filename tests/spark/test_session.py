@@ -41,40 +41,31 @@ def run_python(code: str, **environment: str | None) -> subprocess.CompletedProc
 
 
 @pytest.mark.slow
-def test_a_machine_without_java_runs_a_job_with_what_pip_installed(tmp_path: Path) -> None:
+def test_a_machine_without_java_runs_a_job_with_what_pip_installed_and_reads_no_pandas(tmp_path: Path) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
     for name in ("sh", "env", "dirname", "bash"):
         (tools / name).symlink_to(f"/bin/{name}" if name in ("sh", "bash") else f"/usr/bin/{name}")
     code = """
-        import shutil
+        import shutil, sys
         assert shutil.which("java") is None
-        from menzil.spark import get_session
-        spark = get_session(master="local[1]", quick=True)
-        version = spark.sparkContext._jvm.java.lang.System.getProperty("java.version")
-        print(version.split(".")[0], spark.range(5).rdd.map(lambda row: row.id).sum())
-        """
-    # One start: an archive of its classes would be made for nobody, beside the other tests.
-    done = run_python(code, PATH=str(tools), JAVA_HOME=None, MENZIL_CLASS_ARCHIVE="off")
-    assert done.stdout.split() == ["25", "10"], done.stderr
-    assert done.stderr == ""
-
-
-def test_a_session_is_there_before_pandas_is_read_and_arrays_of_numpy_still_go_to_java() -> None:
-    code = """
-        import sys
         import menzil.spark
         assert not {"pyspark", "psycopg", "numpy"} & set(sys.modules), "read before a JVM was started"
         spark = menzil.spark.get_session(master="local[1]", quick=True)
+        version = spark.sparkContext._jvm.java.lang.System.getProperty("java.version")
+        print(version.split(".")[0], spark.range(5).rdd.map(lambda row: row.id).sum())
         assert spark.range(3).selectExpr("sum(id)").collect()[0][0] == 3
         assert not {"pandas", "numpy"} & set(sys.modules), "read for nothing"
+        # Arrays of NumPy still go to Java.
         import numpy
         from pyspark.sql import functions as F
         row = spark.range(1).select(F.lit(numpy.int16(7)), F.lit(numpy.array([1.5, 2.5]))).collect()[0]
         print(row[0], list(row[1]), spark.createDataFrame(numpy.array([[1, 2]])).collect()[0][1])
         """
-    done = run_python(code)
-    assert done.stdout.split("\n")[0] == "7 [1.5, 2.5] 2", done.stderr
+    # One start: an archive of its classes would be made for nobody, beside the other tests.
+    done = run_python(code, PATH=str(tools), JAVA_HOME=None, MENZIL_CLASS_ARCHIVE="off")
+    assert done.stdout.splitlines() == ["25 10", "7 [1.5, 2.5] 2"], done.stderr
+    assert done.stderr == ""
 
 
 def test_a_pyspark_without_data_sources_gets_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

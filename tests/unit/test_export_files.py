@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import md5
@@ -14,8 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import LocalFileSystem
+from pyspark import cloudpickle
 
 from menzil.ops.lake import ArchiveCensus
+from menzil.spark.jobs import export_task
 from menzil.spark.jobs.export_attempts import attempts
 from menzil.spark.jobs.export_files import tasks
 from menzil.spark.lake.errors import LakeDamagedError
@@ -213,3 +217,18 @@ def test_the_text_of_a_row_is_the_one_that_the_server_hashes() -> None:
 )
 def test_tasks_are_few_where_files_would_be_small(rows: int, keys: int, parallel: int, count: int) -> None:
     assert tasks(rows, keys, parallel) == count
+
+
+def test_a_process_that_runs_a_task_reads_neither_the_catalog_nor_pandas(tmp_path: Path) -> None:
+    """Every Python process of Spark would read them first, for more than a second."""
+    job = export_task.Job("dbname=x", "2025-03-01", place_at(tmp_path), (), pa.null(), None, "2025-03")
+    works = [export_task.messages(job), export_task.events("dbname=x", place_at(tmp_path), [])]
+    program = """
+import sys
+from pyspark import cloudpickle
+for work in cloudpickle.loads(sys.stdin.buffer.read()):
+    assert callable(work)
+print(*sorted({"numpy", "pandas", "psycopg", "pyarrow", "pyiceberg", "sqlalchemy"} & set(sys.modules)))
+"""
+    ran = subprocess.run([sys.executable, "-c", program], input=cloudpickle.dumps(works), capture_output=True)
+    assert ran.stdout.split() == [b"numpy", b"psycopg", b"pyarrow"], ran.stderr.decode()

@@ -11,20 +11,21 @@ import psycopg
 import pyarrow as pa
 import pytest
 from psycopg.conninfo import make_conninfo
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 
 from menzil.install import drift, migrate
 from menzil.install.script import script
 from menzil.model.errors import MenzilError, UsageError
 from menzil.ops.lake import table_pointer
 from menzil.ops.run import run
-from menzil.spark.lake.catalog import MESSAGES, NAME, NAMESPACE, location, open_catalog, place
+from menzil.spark.lake.catalog import MESSAGES, NAME, NAMESPACE, kept, location, open_catalog, place
 from menzil.spark.lake.errors import LakeDamagedError, LakeError
 from menzil.spark.lake.hint import open_alone, write_hint
 from menzil.spark.lake.place import storage_options
 from menzil.spark.lake.register import register, replace
 from tests.integration.lake.conftest import Lake
 from tests.integration.lake.engines import COLUMNS, ROWS, make_tables
+from tests.sql.clock import until
 
 TABLE = (NAMESPACE, MESSAGES)
 
@@ -40,6 +41,27 @@ def test_the_catalog_knows_no_password(lake: Lake) -> None:
     assert b"open-sesame" not in pickle.dumps(table.io)
     with pytest.raises(TypeError, match="stays with the driver"):
         pickle.dumps(table.catalog)
+
+
+def test_calls_that_belong_together_share_a_connection_that_may_be_closed_meanwhile(lake: Lake) -> None:
+    catalog = open_catalog(make_conninfo(lake.dsn, application_name="menzil shared"))
+    theirs = "select pid from pg_stat_activity where application_name = 'menzil shared'"
+    with psycopg.connect(lake.dsn, autocommit=True) as conn:
+        for _ in range(2):  # without a with block each has its own, which is gone afterwards
+            assert catalog.load_table(TABLE).scan().count() == len(ROWS)
+            until(lambda: not conn.execute(theirs).fetchall())
+        with kept(catalog), kept(catalog):
+            catalog.load_table(TABLE)
+            ((first,),) = conn.execute(theirs).fetchall()
+            with pytest.raises(NoSuchTableError):
+                catalog.load_table((NAMESPACE, "nothing"))
+            catalog.load_table(TABLE)
+            assert conn.execute(theirs).fetchall() == [(first,)]
+            conn.execute("select pg_terminate_backend(%s, 60000)", (first,))
+            assert catalog.load_table(TABLE).scan().count() == len(ROWS)
+            ((second,),) = conn.execute(theirs).fetchall()
+            assert second != first
+        until(lambda: not conn.execute(theirs).fetchall())
 
 
 def test_credentials_of_the_store_reach_tasks_and_nothing_else_does(lake: Lake, monkeypatch, tmp_path: Path) -> None:

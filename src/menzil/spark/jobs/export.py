@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from menzil.spark.jobs.export_source import must_be_the_same
 from menzil.spark.jobs.export_step import TRIES, Exporter, Progress
 from menzil.spark.jobs.plainly import of_lake
 from menzil.spark.lake import commit, layout
+from menzil.spark.lake.catalog import kept
 from menzil.spark.lake.errors import LakeBusyError
 from menzil.spark.lake.memory import run_property
 from menzil.spark.lake.place import address, shown
@@ -105,8 +106,9 @@ def export(
     tell = progress or (lambda _step, _month, _rows: None)
     root = address(lake, spark)
     run = run_id or f"export-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
-    with _alone(dsn, root) as conn:
+    with _alone(dsn, root) as conn, ExitStack() as open_now:
         found, unknown = open_for_writing(lake, dsn, catalog=catalog, spark=spark)
+        open_now.enter_context(kept(found.catalog))
         source = must_be_the_same(spark, conn, dsn, found, unknown=unknown)
         if unknown:
             register(found)

@@ -6,27 +6,20 @@ asks four Python processes, and for three jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from menzil.spark.jobs.export_files import BATCH, gathered, tasks
+from menzil.spark.jobs import export_task as task
+from menzil.spark.jobs.export_files import tasks
 from menzil.spark.lake import commit
 from menzil.spark.lake.cover import Part
 from menzil.spark.lake.fingerprint import Fingerprint
 from menzil.spark.lake.schema import EVENTS
 from menzil.spark.lake.write import place_of
 from menzil.spark.parquet.shares import divided, parallel
-from menzil.spark.parquet.sort import Divider
-from menzil.spark.parquet.write import Place, Written, line, lines
+from menzil.spark.parquet.write import Written, lines
 from menzil.spark.source import partitions
-from menzil.spark.source.arrow import opened
 from menzil.spark.source.filters import quoted
-from menzil.spark.source.partitions import Piece
-from menzil.spark.source.relations import RELATIONS
-from menzil.spark.source.thin import Plan
 
 if TYPE_CHECKING:
     from pyiceberg.table import Transaction
@@ -45,35 +38,9 @@ def write_events(
         return []
     place = place_of(lake, EVENTS, EVENTS, schema_to_pyarrow(commit.schema_of(tx)))
     count = tasks(expected.rows, 1, parallel(spark))
-    pieces = list(partitions.of_key(EVENT_LOG, "id", expected.min_id, expected.max_id, count))
-    work = _task(dsn, place, [f"id between {expected.min_id} and {expected.max_id}", _inside(parts)])
+    pieces = list(partitions.of_key(task.EVENT_LOG, "id", expected.min_id, expected.max_id, count))
+    work = task.events(dsn, place, [f"id between {expected.min_id} and {expected.max_id}", _inside(parts)])
     return lines(bytes(row.line) for row in divided(spark, pieces, work, "line binary"))
-
-
-EVENT_LOG = "event_log"
-
-
-def _task(dsn: str, place: Place, conditions: Sequence[str]) -> Callable[[Piece], Iterator[pa.RecordBatch]]:
-    columns = RELATIONS[EVENT_LOG].columns
-    projection = Plan([(column, column.name) for column in columns]).projection([])
-
-    def run(piece: Piece) -> Iterator[pa.RecordBatch]:
-        divider = Divider(place)
-        with opened(dsn, BATCH) as source:
-            for rows in gathered(source.batches(partitions.select(projection, piece, conditions))):
-                for done in divider.take(rows, _months(rows)):
-                    yield line(done)
-        for done in divider.end():
-            yield line(done)
-
-    return run
-
-
-def _months(rows: pa.Table) -> pa.ChunkedArray:
-    """The month of each line (UTC), as the committer reads it."""
-    at = rows["created_at"].cast(pa.timestamp("us"))  # without a zone: Arrow asks no database of time zones
-    months: pa.ChunkedArray = pc.strftime(at, "%Y-%m")
-    return months
 
 
 def _inside(parts: Sequence[Part]) -> str:

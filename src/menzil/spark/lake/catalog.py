@@ -7,7 +7,8 @@ Other catalogs (REST, Glue, Hive) are those that a `.pyiceberg.yaml` names.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ try:
     from pyiceberg.catalog.sql import SqlCatalog
     from pyiceberg.utils.config import Config
     from sqlalchemy import create_engine
-    from sqlalchemy.pool import NullPool
+    from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 except ImportError as error:
     raise MenzilError("pyiceberg is not installed.", hint="run `pip install 'menzil[lake]'`") from error
 
@@ -37,6 +38,35 @@ _NO_TABLES = (
 )
 #: What a `.pyiceberg.yaml` must not say of the default catalog, which is in the queue's database.
 _OF_CATALOG = ("type", "uri", "py-catalog-impl", "credential", "token", "warehouse")
+
+
+class _Sparing(NullPool):
+    """A connection serves one call, or all calls of a with block; then it is asked first whether it is still there."""
+
+    _keeping = 0
+
+    def __init__(self, *args: Any, **given: Any) -> None:
+        super().__init__(*args, **given)
+        self._free: list[ConnectionPoolEntry] = []
+
+    @contextmanager
+    def keep(self) -> Iterator[None]:
+        self._keeping += 1
+        try:
+            yield
+        finally:
+            self._keeping -= 1
+            while not self._keeping and self._free:
+                self._free.pop().close()
+
+    def _do_get(self) -> ConnectionPoolEntry:
+        return self._free.pop() if self._free else super()._do_get()
+
+    def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
+        if self._keeping and not self._free:
+            self._free.append(record)
+        else:
+            super()._do_return_conn(record)
 
 
 class QueueCatalog(SqlCatalog):
@@ -55,11 +85,18 @@ class QueueCatalog(SqlCatalog):
             creator=lambda: connect(self._dsn, given),
             isolation_level="READ COMMITTED",
             use_native_hstore=False,
-            # A connection serves one call: an export takes hours, in which a server or a pooler may close an idle one.
-            poolclass=NullPool,
+            # An export takes hours, in which a server or a pooler may close an idle connection.
+            poolclass=_Sparing,
+            pool_pre_ping=True,
         )
         self.engine = engine.execution_options(schema_translate_map={None: SCHEMA})
         self._schema_version = "v1"
+
+    def kept(self) -> AbstractContextManager[None]:
+        """Calls in here share a connection. A small export makes two dozen of them."""
+        pool = self.engine.pool
+        assert isinstance(pool, _Sparing)
+        return pool.keep()
 
     def pointer(self, namespace: str, table: str) -> str | None:
         """Where the metadata of a table should be, also when it is not there; None when there is no such table."""
@@ -68,6 +105,11 @@ class QueueCatalog(SqlCatalog):
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("a catalog stays with the driver: it knows how to reach the database")
+
+
+def kept(catalog: Catalog | None) -> AbstractContextManager[None]:
+    """While this is open, the catalog in the queue's database takes one connection for all that it is asked."""
+    return catalog.kept() if isinstance(catalog, QueueCatalog) else nullcontext()
 
 
 def open_catalog(dsn: str, name: str | None = None) -> Catalog:

@@ -65,14 +65,14 @@ def bucket(channel: str) -> int:
 def data_files(tx: Transaction, written: Iterable[Written], root: str) -> list[DataFile]:
     """What a manifest says of files. The key of each is month/part, where the part may hold anything."""
     about = tx.table_metadata
-    shape, spec = about.schema(), about.spec()
+    shape, spec, hashed = about.schema(), about.spec(), is_bucketed(tx)  # once: pyiceberg copies all of it each time
     plan, ids = compute_statistics_plan(shape, about.properties), parquet_path_to_id_mapping(shape)
     found = []
     for file in written:
         month, _, part = file.key.partition("/")
         values: list[Any] = [layout.month_number(month)]
         if len(spec.fields) > 1:
-            values.append(int(part) if is_bucketed(tx) else part)
+            values.append(int(part) if hashed else part)
         statistics = data_file_statistics_from_parquet_metadata(file.footer, plan, ids)
         found.append(
             DataFile.from_args(

@@ -13,7 +13,7 @@ from pyiceberg.table import StaticTable, Table
 
 from menzil.model.errors import UsageError
 from menzil.spark.lake import schema
-from menzil.spark.lake.catalog import NAMESPACE, QueueCatalog, open_catalog, second
+from menzil.spark.lake.catalog import NAMESPACE, QueueCatalog, kept, open_catalog, second
 from menzil.spark.lake.errors import LakeBusyError, LakeDamagedError, LakeError, LakeForeignError
 from menzil.spark.lake.hint import hinted, write_hint
 from menzil.spark.lake.memory import Memory, catalog_property
@@ -180,6 +180,12 @@ def through(root: str, catalog: Catalog) -> Lake:
     """
     catalog.properties.update(DURABLE)
     lake = Lake(root, storage_options(catalog.properties), catalog)
+    with kept(catalog):
+        return _found(lake, catalog)
+
+
+def _found(lake: Lake, catalog: Catalog) -> Lake:
+    root = lake.root
     for namespace in (NAMESPACE, second(root)):
         lake.namespace = namespace
         try:
