@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -49,6 +50,19 @@ def test_a_message_that_nobody_leases(queue: Queue, age: int, status: str | None
     assert complaints(queue) == ({"oldest_message": status} if status else {})
     if status:
         assert "'work'" in health(queue)["oldest_message"].detail
+        assert re.search(r"has waited (6 min \d+ s|1 h \d+ min), in", health(queue)["oldest_message"].detail)
+
+
+@pytest.mark.parametrize(
+    ("length", "words"),
+    [
+        ("-5 s", "0 s"), ("0.9 s", "0 s"), ("59 s", "59 s"), ("60 s", "1 min"), ("3599 s", "59 min 59 s"),
+        ("1 h", "1 h"), ("86399 s", "23 h 59 min"), ("1 day 01:00:59", "1 d 1 h"), ("400 days", "400 d"),
+    ],
+)  # fmt: skip
+def test_a_length_of_time_reads_the_same_in_every_session(queue: Queue, length: str, words: str) -> None:
+    queue.conn.execute("set intervalstyle = 'iso_8601'")
+    assert queue.one("select menzil._span_text(%s::interval)", length) == words
 
 
 @pytest.mark.parametrize(

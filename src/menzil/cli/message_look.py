@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
@@ -123,7 +124,7 @@ def _show(found: Mapping[str, Any], everything: bool) -> None:
     for field in fields:
         name = field["field"].replace("_", " ").ljust(width)
         same = f"  {name}  {cell(field['a'])}"
-        differs = f"{_SIGNS['changed']} {name}  {cell(field['a'])} → {cell(field['b'])}"
+        differs = f"{_SIGNS['changed']} {name}  {_apart(field['a'], field['b'])}"
         click.echo(same if field["equal"] else paint(differs, _COLOURS["changed"]))
     for name, part in found["body"].items():
         click.echo(paint(f"{name}: {_verdict(part)}", bold=True))
@@ -132,6 +133,13 @@ def _show(found: Mapping[str, Any], everything: bool) -> None:
                 click.echo(_row(row))
         if part["cut"]:
             say("There are more differences than are shown here; --json shows as many.")
+
+
+def _apart(a: Any, b: Any) -> str:
+    """Two values that differ; two times of one second with their fractions."""
+    if isinstance(a, datetime) and isinstance(b, datetime) and cell(a) == cell(b):
+        return " → ".join(one.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ") for one in (a, b))
+    return f"{cell(a)} → {cell(b)}"
 
 
 def _verdict(part: Mapping[str, Any]) -> str:

@@ -54,7 +54,7 @@ def list_plans(db: Database, status: str | None, before: int | None, limit: int,
 @json_option
 @on_database
 def show(db: Database, plan_id: int, as_json: bool) -> None:
-    """Show how far a plan is, whom it reaches, and what became of its messages."""
+    """Show how far a plan is, and what became of its messages."""
     found = looks.one(db.run, plan_id)
     if as_json:
         document(found)
@@ -71,7 +71,10 @@ def show(db: Database, plan_id: int, as_json: bool) -> None:
         )
     if found["targets"]:
         click.echo()
-        table(found["targets"], ["channel", "counted", "done", "skipped", "waits_for", "room", "first_ids", "last_id"])
+        targets = [
+            {**one, "first_ids": ", ".join(map(str, one["first_ids"] or [])) or None} for one in found["targets"]
+        ]
+        table(targets, ["channel", "counted", "done", "skipped", "waits_for", "room", "first_ids", "last_id"])
 
 
 @plan.command()

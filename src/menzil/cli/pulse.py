@@ -56,7 +56,11 @@ def pulse(
         return
     click.echo()
     columns = ["at", "sent", "completed", "failed_tries", "dead", "expired", "cancelled", "waiting", "in_flight"]
-    table(rows, [*columns, "oldest_s", "p50_ms", "p95_ms"])
+    measured = ["oldest_s", "p50_ms", "p95_ms"]
+    tenths = [
+        {**row, **{name: row[name] if row[name] is None else round(row[name], 1) for name in measured}} for row in rows
+    ]
+    table(tenths, [*columns, *measured])
     for mark in found["marks"]:
         by = f" by {cell(mark['actor'])}" if mark["actor"] else ""
         say(f"{cell(mark['at'])}  {paint(cell(mark['what']))} {cell(mark['entity'])}{by}")

@@ -36,7 +36,7 @@ def _life_line(row: Record, message_id: int, width: int) -> str:
     colour = _LIFE_COLOURS.get(what) or COLOURS.get(what)
     of = "" if row["message_id"] in (None, message_id) else f"[{row['message_id']}] "
     took = f" ({row['duration_ms']:,.0f} ms)" if row["duration_ms"] is not None else ""
-    shown = paint(what.replace("_", " "), colour) + " " * (width - len(what))
+    shown = paint(what.replace("_", " ").replace(".", " "), colour) + " " * (width - len(what))
     return f"{cell(row['at']):20}  {shown}  {of}{cell(row['sentence'])}{took}"
 
 

@@ -68,6 +68,8 @@ def test_two_messages_are_compared(user: User) -> None:
     assert result.exit_code == 1
     assert "~ $.n  1.10 → 1.1000001" in result.stdout
     assert "$.x" not in result.stdout
+    (created,) = (line.split() for line in result.stdout.splitlines() if line.startswith("~ created at"))
+    assert created[-3] != created[-1], "two times that differ are shown as the same text"
     assert "$.x" in user.types("message", "compare", a, b, "--all").stdout
     assert user.types("message", "compare", a, a).exit_code == 0
     assert "payload: equal" in user.gets("message", "compare", a, a)

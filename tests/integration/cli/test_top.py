@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from textual.coordinate import Coordinate
 from textual.pilot import Pilot
-from textual.widgets import DataTable, Input, Static
+from textual.widgets import DataTable, Footer, Input, Static
 
 from menzil import Menzil
 from menzil.cli.top.app import Top
@@ -25,14 +25,14 @@ from tests.integration.cli.user import User
 Play = Callable[[Top, "Pilot[None]"], Awaitable[None]]
 
 
-def play(dsn: str, script: Play, **given: str) -> None:
+def play(dsn: str, script: Play, *, size: tuple[int, int] = (160, 40), **given: str) -> None:
     """Sit in front of it and press keys."""
 
     async def run() -> None:
         link = Link(dsn)
         app = Top({"": link}, **given)
         try:
-            async with app.run_test(size=(160, 40)) as pilot:
+            async with app.run_test(size=size) as pilot:
                 await shown(app, lambda: app.picture is not None)
                 await script(app, pilot)
         finally:
@@ -87,6 +87,15 @@ def test_channels_are_listed_and_sorted_by_a_key(furnished: User) -> None:
             await shown(app, lambda order=order: f"by {order}" in head(app))  # type: ignore[misc]
 
     play(furnished.dsn, script)
+
+
+def test_keys_at_the_bottom_fit_a_terminal_of_80_columns(furnished: User) -> None:
+    async def script(app: Top, pilot: Pilot[None]) -> None:
+        await pilot.pause()
+        assert app.query_one(Footer).max_scroll_x == 0
+        assert "w waiting, o oldest, f in flight, r rate" in said(app)
+
+    play(furnished.dsn, script, size=(80, 24))
 
 
 def test_enter_leads_to_a_channel_then_to_a_message_and_escape_back(furnished: User) -> None:

@@ -20,6 +20,9 @@ from menzil.cli.top.plain import STEP
 from menzil.cli.top.views import Picture, View
 from menzil.model.errors import MenzilError
 
+#: What the letters of `wofr sort` at the bottom mean.
+SORTS = "sort by: w waiting, o oldest, f in flight, r rate"
+
 #: Characters of one cell; the last column may be longer.
 WIDE = 200
 
@@ -31,10 +34,11 @@ class Top(App[None]):
     ENABLE_COMMAND_PALETTE = False
     CSS = "#head { height: auto; padding: 0 1; } #said { height: 1; padding: 0 1; } DataTable { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("w", "sort('waiting')", "waiting"),
-        Binding("o", "sort('oldest')", "oldest"),
-        Binding("f", "sort('in_flight')", "in flight"),
-        Binding("r", "sort('rate')", "rate"),
+        # One word for four keys, so that the line at the bottom fits 80 columns; the line above says which is which.
+        Binding("w", "sort('waiting')", "sort", key_display="wofr"),
+        Binding("o", "sort('oldest')", "oldest", show=False),
+        Binding("f", "sort('in_flight')", "in flight", show=False),
+        Binding("r", "sort('rate')", "rate", show=False),
         # With priority, so that it is done before the next key is read: people type quickly.
         Binding("slash", "filter", "filter", key_display="/", priority=True),
         Binding("e", "show('endpoint_list')", "endpoints"),
@@ -116,7 +120,7 @@ class Top(App[None]):
         self.picture = picture
         lines = [*([self.database] if len(self.links) > 1 else []), *picture.lines]
         self.query_one("#head", Static).update(Text("\n".join(cell(line) for line in lines)))
-        self.say("paused, p goes on" if self.paused else "")
+        self.say("paused, p goes on" if self.paused else SORTS if view.sorts else "")
         table: DataTable[Text] = self.query_one(DataTable)
         keys = [cell(row[picture.key]) for row in picture.rows]
         same = view is self._shown and list(map(str, (key.value for key in table.rows))) == keys

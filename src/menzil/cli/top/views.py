@@ -17,6 +17,12 @@ from menzil.watch.states import number
 
 Row = dict[str, Any]
 
+#: Columns that an operator reads first stand first: a narrow terminal cuts the others off.
+_CHANNEL_COLUMNS = [
+    "channel", "state", "waiting", "oldest", "in flight", "dead", "failed", "in/min", "out/min", "workers",
+]  # fmt: skip
+_ENDPOINT_COLUMNS = ["endpoint_name", "circuit_state", "circuit_failure_count", "pending_messages", "in_flight"]
+
 
 @dataclass(frozen=True, slots=True)
 class Picture:
@@ -47,8 +53,8 @@ def queue(sort: str = "oldest", contains: str = "") -> View:
         lines = [*head(found), f"channels by {sort.replace('_', ' ')}{filtered}"]
         if not found["channels"]:
             lines.append(_no_channel(contains))
-        columns = ["channel", "state", "waiting", "oldest", "flying", "in/min", "out/min", "failed", "dead", "workers"]
-        return Picture(lines, columns, [_channel(row) for row in found["channels"]], "channel")
+        shown = [_channel(row) for row in found["channels"]]
+        return Picture(lines, _CHANNEL_COLUMNS, shown, "channel")
 
     return View("queue", look, lambda row: channel(row["channel"]), sorts=True)
 
@@ -89,7 +95,7 @@ def _channel(row: Row) -> Row:
         "state": row["state"],
         "waiting": number(row["waiting"], row["at_least"]),
         "oldest": "-" if row["oldest_s"] is None else duration(row["oldest_s"]),
-        "flying": f"{row['in_flight']}{limit}",
+        "in flight": f"{row['in_flight']}{limit}",
         "in/min": f"{row['in_per_minute']:g}",
         "out/min": f"{row['out_per_minute']:g}",
         "failed": "-" if share is None else f"{100 * share:.1f} %",
@@ -98,13 +104,17 @@ def _channel(row: Row) -> Row:
     }
 
 
+def _fact(word: str, value: Any) -> str:
+    return f"oldest {duration(value)}" if word == "oldest_s" else f"{word.replace('_', ' ')} {cell(value)}"
+
+
 def channel(name: str) -> View:
     """One channel: what it hands out next, and the keys that dead letters block."""
 
     def look(run: Run) -> Picture:
         found = channels.channel(run, name, redactor=_hides(run))
         shown = ("state", "waiting", "scheduled", "oldest_s", "in_flight", "max_concurrency", "rate_used", "rate_limit")
-        facts = [f"{word.replace('_', ' ')} {cell(found[word])}" for word in shown if found[word] is not None]
+        facts = [_fact(word, found[word]) for word in shown if found[word] is not None]
         blocked = [
             f"key {cell(one['ordering_key'])} is blocked by dead letter {one['id']}: {cell(one['last_error'], 100)}"
             for one in found["blocked"]
@@ -127,8 +137,11 @@ def message(message_id: int) -> View:
         for reason in reasons:
             lines.append(f"{cell(reason['reason']).replace('_', ' ')}: {cell(reason['sentence'])}")
             lines += [f"  → {cell(reason['repair'])}"] if reason["repair"] else []
-        rows = [{**row, "n": place} for place, row in enumerate(told)]
-        return Picture(lines, ["at", "what", "message_id", "attempt", "worker", "sentence"], rows, "n")
+        rows = [
+            {**row, "n": place, "what": row["what"].replace("_", " ").replace(".", " ")}
+            for place, row in enumerate(told)
+        ]
+        return Picture(lines, ["at", "what", "sentence", "worker", "attempt", "message_id"], rows, "n")
 
     return View(f"message {message_id}", look)
 
@@ -139,7 +152,8 @@ def endpoint_list() -> View:
     def look(run: Run) -> Picture:
         hide = _hides(run)
         rows = [redacted(row, hide) for row in run(endpoints.get_endpoint_health())]
-        columns = ["endpoint_name", *[name for name in (rows[0] if rows else {}) if name != "endpoint_name"]]
+        there = rows[0] if rows else {}
+        columns = [*_ENDPOINT_COLUMNS, *(name for name in there if name not in _ENDPOINT_COLUMNS)]
         empty = "There are no endpoints. Make one with `menzil endpoint create`."
         return Picture([count(len(rows), "endpoint") if rows else empty], columns, rows, "endpoint_name")
 
@@ -165,7 +179,10 @@ def workers() -> View:
     """Who is at work."""
 
     def look(run: Run) -> Picture:
-        rows = [asdict(one) for one in run(watch.get_worker_status())]
+        rows = [
+            {**asdict(one), "channels": "all" if one.channels is None else ", ".join(one.channels)}
+            for one in run(watch.get_worker_status())
+        ]
         columns = ["worker", "status", "host", "pid", "version", "channels", "in_flight", "concurrency", "delivered"]
         lines = [count(len(rows), "worker") if rows else "No worker is known. Start one with `menzil worker`."]
         return Picture(lines, [*columns, "failed", "last_heartbeat_at"], rows, "worker")

@@ -15,11 +15,12 @@ begin
     union all
     -- The queue against max_queue_size. The number is the one that sends ask: never less than what is there.
     select 'backlog', case when q.depth >= q.most then 'error' else 'warning' end,
-           case when q.most > 0 and q.depth >= 0.8 * q.most then format('At most %s of %s messages are in the queue.', q.depth, q.most) end,
-           case when q.most = 0 then format('At most %s messages are in the queue, which has no limit.', q.depth)
-                else format('At most %s of %s messages are in the queue.', q.depth, q.most) end,
+           case when q.most > 0 and q.depth >= 0.8 * q.most then format('At most %s of %s messages are in the queue.', q.depth_text, q.most_text) end,
+           case when q.most = 0 then format('At most %s messages are in the queue, which has no limit.', q.depth_text)
+                else format('At most %s of %s messages are in the queue.', q.depth_text, q.most_text) end,
            'Run more workers, or raise the limit with menzil.set_setting(''max_queue_size'', ...).'
-      from (select greatest(t.sent - t.gone, 0) as depth, s.max_queue_size as most from menzil.setting_value s, menzil._told_totals() t) q
+      from (select q.*, to_char(q.depth, 'FM999,999,999,999') as depth_text, to_char(q.most, 'FM999,999,999,999') as most_text
+              from (select greatest(t.sent - t.gone, 0) as depth, s.max_queue_size as most from menzil.setting_value s, menzil._told_totals() t) q) q
     union all
     -- A consumer should have leased it by now, unless its channel is paused or disabled, its circuit is not closed, or its
     -- endpoint asked for a rest. Where the limits of the channel are used up, another worker would not help.
@@ -27,7 +28,7 @@ begin
            coalesce(q.text, 'No message waits that could be leased.'),
            coalesce('If it may go faster, raise its limit: ' || menzil._command('channel set', q.name) || ' ' || q.knob, 'Run a worker for that channel; menzil.get_worker_status() says who works.')
       from (select 1) one
-      left join (select w.age, w.name, f.knob, format('The oldest message that could be leased has waited %s, in channel %s%s.', date_trunc('second', w.age), quote_literal(w.name),
+      left join (select w.age, w.name, f.knob, format('The oldest message that could be leased has waited %s, in channel %s%s.', menzil._span_text(w.age), quote_literal(w.name),
                                                       case f.knob when '--release-count N' then ', which is at its rate limit' when '--max-concurrency N' then ', whose slots are all taken' end) as text
                    from (select v_now - w.since_at as age, w.name, w.channel_id from menzil._waiting(100, v_now, 1048576) w
                           where w.since_at is not null and not w.held order by w.since_at limit 1) w
@@ -65,18 +66,18 @@ begin
     select 'jobs', 'warning',
            case when q.failed is not null then format('The last round of job %s failed: %s', quote_literal(q.failed), q.error)
                 when q.silent is not null then format('Job %s is overdue since %s.', quote_literal(q.silent), q.since) end,
-           format('%s jobs did their rounds.', q.count),
+           case q.count when 0 then 'No job has run yet: jobs run inside workers.' when 1 then 'One job did its rounds.' else format('%s jobs did their rounds.', q.count) end,
            case when q.failed is not null then 'It is tried again by itself; correct what it met. The view menzil.jobs shows every job.'
                 else 'Jobs run inside workers: run one, or call menzil.run_jobs().' end
       from (select count(*) filter (where j.last_run_at is not null), min(j.name) filter (where j.last_error is not null) as failed,
                    (array_agg(left(j.last_error, 200) order by j.name) filter (where j.last_error is not null))[1] as error,
                    (array_agg(j.name order by j.next_at, j.name)
                       filter (where j.last_run_at is not null and j.next_at < v_now - interval '10 minutes'))[1] as silent,
-                   date_trunc('second', min(j.next_at) filter (where j.last_run_at is not null)) as since
+                   menzil._time_text(min(j.next_at) filter (where j.last_run_at is not null)) as since
               from menzil.job j) q
     union all
     select 'pulse', 'warning',
-           case when s.behind_since < v_now - interval '1 minute' then format('The pulse is behind since %s: more is sent and ended than it counts.', date_trunc('second', s.behind_since)) end,
+           case when s.behind_since < v_now - interval '1 minute' then format('The pulse is behind since %s: more is sent and ended than it counts.', menzil._time_text(s.behind_since)) end,
            'The pulse counts what is sent and what ends.', 'It goes on by itself; call menzil.run_jobs() more often, or run one more worker.'
       from (select 1) one left join menzil.pulse_state s on true
     union all
@@ -95,7 +96,7 @@ begin
               join menzil._gates_as_told() g on g.channel_id = c.id where c.dropped_at is null and g.circuit <> 0) q
     union all
     select 'dead_letters', 'warning',
-           case when q.count > 10000 then 'More than 10000 dead letters wait' when q.count > 1 then q.count || ' dead letters wait'
+           case when q.count > 10000 then 'More than 10,000 dead letters wait' when q.count > 1 then q.count || ' dead letters wait'
                 when q.count = 1 then 'One dead letter waits' end || ' for a decision.',
            'No dead letters wait for a decision.',
            'See menzil.dlq_summary(); send them again with menzil.redrive_endpoint(name), or let menzil.cleanup_dlq() age them out.'
@@ -136,7 +137,7 @@ begin
            q.text, q.repair
       from (select s.age, s.repair,
                    case when s.who is null then 'No other transaction holds a snapshot.'
-                        else format('The oldest snapshot is held for %s by %s.', date_trunc('second', s.age), s.who) end
+                        else format('The oldest snapshot is held for %s by %s.', menzil._span_text(s.age), s.who) end
                    || case when hidden.count = 0 then ''
                            else format(' %s sessions cannot be seen: grant pg_read_all_stats to the owner of the schema.', hidden.count) end as text
               from (select count(*) from pg_stat_activity a where a.query = '<insufficient privilege>' and a.datid is not null) hidden

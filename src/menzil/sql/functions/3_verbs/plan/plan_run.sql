@@ -18,7 +18,7 @@ begin
     if v_plan.created_at < v_now - interval '10 min' then
       raise exception using errcode = '55000',
         message = format('Plan %s was counted %s minutes ago, and a draft is good for 10 minutes.', p_id, floor(extract(epoch from v_now - v_plan.created_at) / 60)),
-        hint = 'Make it again with menzil.plan_create, and look at the new count.';
+        hint = 'Make it again with `menzil plan create` or menzil.plan_create(), and look at the new count.';
     end if;
     -- Two estimates differ by chance, so only counts are compared. A cancel reaches no message that was sent after it was made, and in a
     -- queue at work what waits changes from moment to moment: it is not compared.
@@ -28,7 +28,7 @@ begin
     if v_exact and abs(v_total - v_plan.counted) * 10 > v_plan.counted then
       raise exception using errcode = '55000',
         message = format('Plan %s was counted as %s, and now there are %s: more than a tenth of it has changed.', p_id, v_plan.counted, v_total),
-        hint = 'Make it again with menzil.plan_create, and look at the new count.';
+        hint = 'Make it again with `menzil plan create` or menzil.plan_create(), and look at the new count.';
     end if;
   end if;
   update menzil.plan p set status = 'running', started_at = coalesce(p.started_at, v_now) where p.id = p_id;
