@@ -114,6 +114,27 @@ def test_an_outcome_that_the_database_refuses_fails_that_message_only(crew: Crew
         assert error.startswith("[RETRYABLE] The database refused to settle this")
 
 
+def test_a_failure_with_an_odd_reason_or_response_fails_that_message_only(crew: Crew, app: menzil.Worker) -> None:
+    odd: dict[str, Any] = {
+        "caught": menzil.Fail(ValueError("too late")),  # type: ignore[arg-type]
+        "forgotten": menzil.Fail(None),  # type: ignore[arg-type]
+        "number": menzil.Fail("no", response=5),  # type: ignore[arg-type]
+    }
+
+    @app.handler("work", concurrency=1)
+    async def handle(message: menzil.Message) -> Any:
+        return odd.get(message.payload)
+
+    ids = dict(zip([*odd, "well"], crew.send("work", *odd, "well"), strict=True))
+    tally = app.run(once=True)
+    assert (tally.delivered, tally.failed) == (1, 3)
+    assert [state(crew, ids[body])[2] for body in odd] == [
+        "[RETRYABLE] ValueError: too late",
+        "[RETRYABLE] The handler of work returned a Fail without a reason.",
+        "[RETRYABLE] no",
+    ]
+
+
 def test_a_payload_that_cannot_be_read_fails_that_message_only(crew: Crew, app: menzil.Worker) -> None:
     @app.handler("work")
     async def handle(message: menzil.Message) -> None:

@@ -6,21 +6,27 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 import pytest
 
+from menzil.cli.pipeline import watch
+from menzil.cli.pipeline.options import Workshop
 from menzil.cli.pipeline.source import kind_of
 from menzil.cli.pipeline.watch import bar
 from menzil.model.errors import UsageError
+from menzil.spark.session import archive, java, launch
 from tests.integration.cli.user import User
 from tests.spark import mapped, stock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from menzil.cli.database import Database
 
 
 @pytest.fixture
@@ -185,6 +191,27 @@ def test_the_bar_fills_from_left_to_right() -> None:
     assert bar(0, 4) == "[>                       ] 0 of 4 tasks"
     assert bar(2, 4) == "[============>           ] 2 of 4 tasks"
     assert bar(4, 4) == "[========================] 4 of 4 tasks"
+
+
+@pytest.mark.parametrize("archived", ["on", "off"])
+def test_the_first_run_of_a_machine_says_why_it_takes_longer(
+    archived: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("MENZIL_CLASS_ARCHIVE", archived)
+    jar = tmp_path / "a.jar"
+    jar.write_bytes(b"")
+    for name in ("LOOK", "LINE"):
+        monkeypatch.setattr(watch, name, 0.01)
+    said, deadline = "", time.monotonic() + 60
+    with subprocess.Popen(["true", *archive.flags(java.find_java(), str(jar), True)]) as jvm:
+        monkeypatch.setattr(launch, "_running", [jvm])
+        with watch.watching(Workshop("", cast("Database", None), None, False), as_json=False):
+            while said.count("Starting Spark") < 2:
+                assert time.monotonic() < deadline, said
+                said += capsys.readouterr().err
+    assert said.count(watch.FIRST) == (archived == "on")
+    assert said.startswith(watch.FIRST if archived == "on" else "Starting Spark")
 
 
 @pytest.mark.slow

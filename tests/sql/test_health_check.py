@@ -85,6 +85,27 @@ def test_a_channel_at_its_limits_is_not_told_to_get_a_worker(
     assert found.hint == f"If it may go faster, raise its limit: menzil channel set work {knob}"
 
 
+@pytest.mark.parametrize(
+    ("channels", "told"),
+    [
+        (["a"], None),
+        (["a", "b"], "'b', too."),
+        (list("abcdef"), "'b', 'c', 'd', 'e', 'f', too."),
+        (list("abcdefghi"), "'b', 'c', 'd', 'e', 'f' and 3 more, too."),
+    ],
+)
+def test_other_channels_that_wait_are_named(queue: Queue, channels: list[str], told: str | None) -> None:
+    for name in [*channels, "young"]:
+        queue.call("channel_set", name)
+    for name in channels:
+        queue.send(name)
+        pass_time(queue.conn, 400)
+    queue.send("young")
+    found = health(queue)["oldest_message"].detail
+    assert "in channel 'a'." in found
+    assert found.partition("Messages have waited for more than 5 minutes in ")[2] == (told or "")
+
+
 def test_messages_that_are_held_on_purpose_are_not_late(queue: Queue) -> None:
     queue.send()
     pass_time(queue.conn, 4000)

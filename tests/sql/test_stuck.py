@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from tests.sql.clock import pass_time
 from tests.sql.queue import Queue
+
+SOON = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
 
 
 @pytest.fixture
@@ -47,6 +52,59 @@ def test_an_expired_message_that_cannot_end_fails_no_dequeue(hostile: Queue) -> 
     assert [message.id for message in hostile.dequeue(10)] == [good]
     assert hostile.dequeue(10) == []
     assert stuck(hostile) == [str(bad)]
+
+
+def test_one_of_many_that_expired_together_cannot_end_and_the_others_do(hostile: Queue) -> None:
+    """A dequeue holds its lane meanwhile: it finds the bad one by halves and does not try anew for each other one."""
+    hostile.conn.execute("""
+        create temp sequence tries;
+        create or replace function pg_temp.refuse() returns trigger language plpgsql as
+          $$ begin raise exception 'not this one, at try %', nextval('pg_temp.tries'); end $$""")
+    bodies = [{"endpoint": "work", "payload": {"bad": 1} if n == 150 else {}, "expires_at": SOON} for n in range(200)]
+    ids = hostile.one("select menzil.send_many(%s)", Jsonb(bodies))
+    pass_time(hostile.conn, 4000)
+    assert hostile.dequeue(1) == []
+    assert hostile.all("select id from menzil.queue") == [(ids[150],)]
+    assert stuck(hostile) == [str(ids[150])]
+    assert hostile.one("select last_value from pg_temp.tries") < 20
+
+
+@pytest.fixture
+def shortening(queue: Queue) -> Iterator[Queue]:
+    """A run of two messages that expired and two that did not, and a table of runs in which none becomes shorter."""
+    bodies = [{"endpoint": "work", "payload": {}, "expires_at": SOON if n < 2 else None} for n in range(4)]
+    queue.call("channel_set", "work")
+    queue.one("select menzil.send_many(%s)", Jsonb(bodies))
+    pass_time(queue.conn, 4000)
+    queue.conn.execute("""
+        create function pg_temp.refuse() returns trigger language plpgsql as
+          $$ begin raise exception 'no run becomes shorter' using errcode = current_setting('test.code'); end $$;
+        create trigger hostile before update on menzil.run for each row execute function pg_temp.refuse()""")
+    yield queue
+    queue.conn.execute("drop trigger hostile on menzil.run")
+
+
+def test_what_ends_expired_messages_together_says_when_it_cannot(shortening: Queue) -> None:
+    """A visit ends expired messages one by one all the same: without a word no operator would see the error."""
+    shortening.conn.execute("set test.code = 'XX000'")
+    first, second, good, last = [id for (id,) in shortening.all("select id from menzil.queue order by id")]
+    assert [message.id for message in shortening.dequeue(1)] == [good]
+    assert [shortening.status(id).status for id in (first, second, last)] == ["expired", "expired", "pending"]
+    told = shortening.all("select entity_id, metadata from menzil.event_log where event_type = 'message.stuck'")
+    assert told == [(str(second), {"error": "no run becomes shorter"})]
+
+
+@pytest.mark.parametrize("code", ["40P01", "55P03"])
+def test_the_trouble_of_a_moment_is_not_told(shortening: Queue, code: str) -> None:
+    shortening.conn.execute(f"set test.code = '{code}'")
+    assert len(shortening.dequeue(1)) == 1
+    assert stuck(shortening) == []
+
+
+def test_a_dequeue_is_cancelled_also_while_it_ends_expired_messages(shortening: Queue) -> None:
+    shortening.conn.execute("set test.code = '57014'")
+    with pytest.raises(psycopg.errors.QueryCanceled, match="no run becomes shorter"):
+        shortening.dequeue(1)
 
 
 def test_a_lost_lease_that_cannot_be_buried_lets_the_others_come_back(hostile: Queue) -> None:

@@ -334,6 +334,16 @@ def test_settles_show_the_batch_of_those_who_know_it() -> None:
     assert Message(1, "a").batch is None
 
 
+def test_a_failure_without_a_reason_is_refused() -> None:
+    for forgotten in (
+        lambda: consuming.fail(LEASE, None),  # type: ignore[arg-type]
+        lambda: consuming.fail_many([(LEASE, menzil.Fail(None))]),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(menzil.MissingValueError, match=r"The (error|reason) is missing\.") as refused:
+            forgotten()
+        assert refused.value.hint == "say what went wrong: people read it"
+
+
 def test_a_failure_says_in_types_what_its_prefix_says_in_words() -> None:
     how = [
         menzil.Fail("no"),

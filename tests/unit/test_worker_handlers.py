@@ -194,6 +194,20 @@ def test_any_other_answer_is_a_failure_that_says_what_was_wrong(result: object, 
     assert re.search(said, failed.reason), failed.reason
 
 
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (ValueError("too late"), "ValueError: too late"),
+        (menzil.StaleLeaseError("late"), "menzil.model.errors.StaleLeaseError: late"),
+        (KeyError(), "KeyError"),
+        (None, "The handler of works returned a Fail without a reason."),
+        (404, "404"),
+    ],
+)
+def test_a_failure_whose_reason_is_not_a_text_gets_one(reason: Any, said: str) -> None:
+    assert outcomes.read(menzil.Fail(reason, retry=7), "works") == menzil.Fail(said, retry=7)
+
+
 def test_an_exception_says_its_kind_its_text_and_its_place() -> None:
     try:
         int("three")

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from menzil.model.durations import Seconds
-from menzil.model.errors import NotInFlightError, StaleLeaseError, UsageError
+from menzil.model.errors import MissingValueError, NotInFlightError, StaleLeaseError, UsageError
 from menzil.model.message import Message
 from menzil.model.options import Leased
 from menzil.model.outcome import Defer, Fail, LeaseOutcome, Response, Settlement
@@ -185,7 +185,7 @@ def fail(
     lease: Leased, error: str, *, retry_after: Seconds | None = None, permanent: bool = False, disable: bool = False
 ) -> Op[Settlement]:
     """menzil.message_fail."""
-    reason = _reason(error, permanent=permanent, disable=disable)
+    reason = _reason("error", error, permanent=permanent, disable=disable)
     params = (*_token(lease), reason, values.interval("retry_after", retry_after))
     return Op(_FAIL, params, lambda rows: Settlement(rows[0][0]))
 
@@ -194,7 +194,7 @@ def fail_many(items: Iterable[tuple[Leased, Fail]]) -> Op[list[LeaseOutcome]]:
     """menzil.message_fail, on arrays."""
     items = list(items)
     leases = [lease for lease, _ in items]
-    reasons = [_reason(how.reason, permanent=how.retry is False, disable=how.disable) for _, how in items]
+    reasons = [_reason("reason", how.reason, permanent=how.retry is False, disable=how.disable) for _, how in items]
     waits = [None if isinstance(how.retry, bool) else values.interval("retry", how.retry) for _, how in items]
     responses = [None if how.response is None else _json(how.response) for _, how in items]
     params = (
@@ -216,7 +216,9 @@ def _json(response: Response) -> str:
     return _NUL.sub("\\1\ufffd", text).encode("utf-8", "replace").decode()
 
 
-def _reason(error: str, *, permanent: bool, disable: bool) -> str:
+def _reason(what: str, error: object, *, permanent: bool, disable: bool) -> str:
+    if error is None:
+        raise MissingValueError(f"The {what} is missing.", hint="say what went wrong: people read it")
     # An error text comes from anywhere, and a message must be able to fail with any of them: what PostgreSQL cannot
     # store is spelled out, and a text that begins like a class does not become one.
     text = str(error).replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()

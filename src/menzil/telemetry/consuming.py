@@ -203,5 +203,5 @@ def _class_of(outcome: Any) -> str:
     """What failed, in one word: the status of an HTTP answer, or that the handler said Fail."""
     if not isinstance(outcome, Fail):
         return "TypeError"  # it returned what is no outcome
-    status = (outcome.response or {}).get("status")
+    status = outcome.response.get("status") if isinstance(outcome.response, dict) else None
     return str(status) if isinstance(status, int) else "Fail"

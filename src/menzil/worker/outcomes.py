@@ -23,7 +23,7 @@ def read(result: object, name: str) -> Outcome:
     if result is None or (type(result) is Complete and result.response is None):
         return COMPLETE
     if isinstance(result, Complete | Defer | Fail):
-        return result
+        return result if not isinstance(result, Fail) or isinstance(result.reason, str) else _worded(result, name)
     if inspect.iscoroutine(result):
         result.close()
         said = "a coroutine that was not awaited (write it with async def)"
@@ -32,6 +32,18 @@ def read(result: object, name: str) -> Outcome:
     else:
         said = f"a value of type {type(result).__qualname__}"
     return Fail(f"The handler of {name} returned {said}; it may return nothing, Complete, Defer or Fail.")
+
+
+def _worded(outcome: Fail, name: str) -> Fail:
+    """The outcome with a text as its reason: a handler may give the error that it caught, or forget to give one."""
+    reason: object = outcome.reason
+    if reason is None:
+        text = f"The handler of {name} returned a Fail without a reason."
+    elif isinstance(reason, BaseException):
+        text = f"{_kind(reason)}: {_text(reason)}".removesuffix(": ")
+    else:
+        text = _text(reason)
+    return replace(outcome, reason=text)
 
 
 def unusable(reason: str) -> Fail:
@@ -54,14 +66,7 @@ class Settled:
 
 def failure(error: BaseException, hide: Hide) -> Fail:
     """Say what was raised and where; it is tried again. The frames of the user's own code are kept with the attempt."""
-    kind = type(error).__qualname__
-    if type(error).__module__ not in ("builtins", "__main__"):
-        kind = f"{type(error).__module__}.{kind}"
-    try:
-        text = str(error)
-    except Exception:  # the user's __str__ is broken, and the message must fail all the same
-        text = "(its text cannot be read)"
-    text = hide(text).strip()
+    kind, text = _kind(error), hide(_text(error)).strip()
     if len(text) > LONGEST:
         text = text[:LONGEST] + "…"
     reason = f"{kind}: {text}{_place(error)}" if text else f"{kind}{_place(error)}"
@@ -76,6 +81,19 @@ def cleaned(outcome: Outcome, hide: Hide) -> Outcome:
     if isinstance(outcome, Complete) and outcome.response is not None:
         return replace(outcome, response=hide.redactor.value(outcome.response))
     return outcome
+
+
+def _kind(error: BaseException) -> str:
+    kind = type(error)
+    whose = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
+    return f"{whose}{kind.__qualname__}"
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # the user's __str__ is broken, and the message must fail all the same
+        return "(its text cannot be read)"
 
 
 def _frames(text: str) -> Response | None:

@@ -261,7 +261,7 @@ class Settler:
         self._shift.tally.dead += answer is Settlement.DEAD
         log, facts = self._shift.log, held.facts()
         reason = outcome.reason
-        if outcome.response is not None and "status" in outcome.response:
+        if isinstance(outcome.response, dict) and "status" in outcome.response:
             reason = reason.partition(": ")[0]  # the rest is what the receiver said, and it may repeat the payload
         log.warning("failed", **facts, then=answer.value, reason=reason, trace=held.trace)
 

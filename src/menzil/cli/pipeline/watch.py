@@ -15,6 +15,11 @@ from menzil.cli.show import duration
 LOOK = 0.5
 LINE = 15.0
 
+FIRST = (
+    "This is the first run with this Java and this Spark: it also writes their classes into an archive. "
+    "That takes longer, and later runs start faster."
+)
+
 #: Letters of the bar.
 WIDTH = 24
 
@@ -37,12 +42,16 @@ def watching(shop: Workshop, *, as_json: bool) -> Iterator[None]:
 
 def _watch(shop: Workshop, done: Event) -> None:
     started = said = time.monotonic()
-    terminal = sys.stderr.isatty()
+    terminal, told = sys.stderr.isatty(), False
     while not done.wait(LOOK):
         now = time.monotonic()
+        if not told and not shop.borrowed and _is_first():
+            told = True
+            sys.stderr.write(f"{FIRST}\n")
+            sys.stderr.flush()
         if not terminal and now - said < LINE:
             continue
-        text = _now(shop)
+        text = _now(shop) or (None if terminal else "Working")
         if text is None or done.is_set():
             continue
         said = now
@@ -52,6 +61,14 @@ def _watch(shop: Workshop, done: Event) -> None:
             done.wait(LOOK)
             sys.stderr.write("\r\x1b[K")  # the next output begins on an empty line
             sys.stderr.flush()
+
+
+def _is_first() -> bool:
+    if "menzil.spark.session.launch" not in sys.modules:  # imported where Spark is started
+        return False
+    from menzil.spark.session import launch
+
+    return launch.is_first()
 
 
 def _now(shop: Workshop) -> str | None:

@@ -26,7 +26,7 @@ _SETTLED, _WASTE = 2, 600
 _UNUSED = 30 * 86400
 _AOT = 25  # the first Java whose AOT cache is worth it
 _QUIET = ["-Xlog:disable", "-Xlog:all=off"]
-_RECORD = "-XX:AOTMode=record"
+_RECORD, _AT_EXIT = "-XX:AOTMode=record", "-XX:ArchiveClassesAtExit="
 _MUTE = ["-XX:+UnlockDiagnosticVMOptions", "-XX:-DisplayVMOutput"]  # about its notes, not of the program
 _WHEN_GONE = 'notes=$1; shift; while kill -0 "$0" 2>/dev/null; do sleep 1; done; nice "$@"; rm -f "$notes"'
 
@@ -51,9 +51,14 @@ def flags(java: Java, classpath: str, quick: bool, words: Sequence[str] = ()) ->
         growing = archive.with_suffix(f".{secrets.token_hex(4)}")
         if java.major >= _AOT:
             return [_RECORD, f"-XX:AOTConfiguration={growing}.notes", *_MUTE, *_QUIET]
-        return [f"-XX:ArchiveClassesAtExit={growing}", "-Xshare:auto", *_QUIET]
+        return [f"{_AT_EXIT}{growing}", "-Xshare:auto", *_QUIET]
     except OSError:
         return []
+
+
+def is_recorded(arguments: Sequence[str]) -> bool:
+    """Whether a JVM with these arguments writes an archive: the first one of a machine, which takes longer."""
+    return any(word == _RECORD or word.startswith(_AT_EXIT) for word in arguments)
 
 
 def forget(arguments: list[str]) -> None:

@@ -90,6 +90,11 @@ def is_running() -> bool:
     return bool(_running) and _running[-1].poll() is None
 
 
+def is_first() -> bool:
+    """Whether a JVM was started here that writes the archive of classes, which later ones start faster with."""
+    return any(isinstance(one.args, list) and archive.is_recorded(one.args) for one in _running)
+
+
 def set_java_home() -> Java:
     """Find Java, and name it to PySpark's own launch and to executors."""
     java = find_java()

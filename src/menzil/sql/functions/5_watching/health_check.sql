@@ -28,10 +28,15 @@ begin
            coalesce(q.text, 'No message waits that could be leased.'),
            coalesce('If it may go faster, raise its limit: ' || menzil._command('channel set', q.name) || ' ' || q.knob, 'Run a worker for that channel; menzil.get_worker_status() says who works.')
       from (select 1) one
-      left join (select w.age, w.name, f.knob, format('The oldest message that could be leased has waited %s, in channel %s%s.', menzil._span_text(w.age), quote_literal(w.name),
-                                                      case f.knob when '--release-count N' then ', which is at its rate limit' when '--max-concurrency N' then ', whose slots are all taken' end) as text
-                   from (select v_now - w.since_at as age, w.name, w.channel_id from menzil._waiting(100, v_now, 1048576) w
-                          where w.since_at is not null and not w.held order by w.since_at limit 1) w
+      left join (select w.age, w.name, f.knob, format('The oldest message that could be leased has waited %s, in channel %s%s.', menzil._span_text(w.age), quote_literal(menzil._shown(w.name)),
+                                                      case f.knob when '--release-count N' then ', which is at its rate limit' when '--max-concurrency N' then ', whose slots are all taken' end)
+                                               || case when w.others <> '{}' then format(' Messages have waited for more than 5 minutes in %s%s, too.', array_to_string(w.others, ', '),
+                                                                                                  ' and ' || nullif(w.late - 1 - cardinality(w.others), 0) || ' more') else '' end as text
+                   from (select max(w.age) as age, (array_agg(w.name order by w.age desc))[1] as name, (array_agg(w.channel_id order by w.age desc))[1] as channel_id,
+                                (array_agg(quote_literal(menzil._shown(w.name)) order by w.age desc) filter (where w.age > interval '5 minutes'))[2 :] as others, max(w.late) as late
+                           from (select v_now - w.since_at as age, w.name, w.channel_id, count(*) filter (where w.since_at < v_now - interval '5 minutes') over () as late
+                                   from menzil._waiting(100, v_now, 1048576) w where w.since_at is not null and not w.held order by w.since_at limit 6) w
+                         having count(*) > 0) w
                    left join lateral (select case when r.next_at is not null then '--release-count N' when g.in_flight >= g.max_concurrency then '--max-concurrency N' end as knob
                                         from menzil._gates_seen(array[w.channel_id], v_now) g cross join lateral menzil._room_seen(g, v_now) r) f on true) q on true
     union all
