@@ -31,7 +31,7 @@ from menzil.spark.source import partitions
 from menzil.spark.source.arrow import opened
 from menzil.spark.source.filters import quoted
 from menzil.spark.source.partitions import Piece
-from menzil.spark.source.relations import RELATIONS
+from menzil.spark.source.relations import RELATIONS, Column
 from menzil.spark.source.survey import Survey
 from menzil.spark.source.thin import Plan
 
@@ -48,7 +48,7 @@ TASK, FILE = 50_000, 100_000
 #: Tasks that a small export may have, though their files are smaller than that.
 SMALL = 4
 #: Bytes of one batch.
-BATCH = 8 << 20
+BATCH = 2 << 20
 
 #: What a task reads: pieces, the conditions for each, and whether tries of its messages failed.
 _Share = Sequence[tuple[Piece, list[str], bool]]
@@ -130,11 +130,17 @@ def _blocks(job: _Job, piece: Piece, conditions: list[str], tries: bool) -> Iter
     """The rows of a piece as they lie in the lake, some megabytes at a time."""
     relation, kind = RELATIONS["archive"], arrow(COLUMNS).field("attempts").type
     names = [*(name for name in COLUMNS if name != "attempts"), *SUCCESS]
-    plan = Plan([(relation.column(name), name) for name in names])
+    inner = Plan([(relation.column(name), name) for name in names])
+    outer = Plan([(column, column.name) for column in _sent(inner)])
     with ExitStack() as open_now:
         source = open_now.enter_context(opened(job.dsn, BATCH, piece.settings))
         other = open_now.enter_context(opened(job.dsn, BATCH)) if tries else None
-        for rows in gathered(source.batches(_hashed(partitions.select(plan.projection([]), piece, conditions)))):
+        # Where ends and messages are joined all at once, the first rows cost as much as all of them.
+        probe = inner.probe(piece.source, piece.condition) if piece.source == partitions.ENDED else None
+        empty = [column.name for column in inner.packed(source.one(probe))] if probe else []
+        packed = [column for column, _ in outer.columns if column.name in empty]
+        query = _hashed(partitions.select(inner.projection([]), piece, conditions), outer.projection(packed))
+        for rows in gathered(outer.unpack(source.batches(query, outer.share(packed)), packed)):
             found = failed(other, rows["id"], job.since) if other is not None else None
             proof = proof_of(rows, found)
             whole = rows.append_column("attempts", attempts(rows, found, kind))
@@ -146,14 +152,23 @@ def _blocks(job: _Job, piece: Piece, conditions: list[str], tries: bool) -> Iter
             source.must_still_have(piece.oid)
 
 
-def _hashed(query: str) -> str:
+def _sent(inner: Plan) -> list[Column]:
+    """What the query sends: values that are hashed as texts are texts there."""
+    texts = {"jsonb": "text", "uuid": "text", "xid8": "text"}
+    return [
+        *(Column(column.name, texts.get(column.type, column.type)) for column, _ in inner.columns),
+        Column(HASH, "bigint"), Column(SUCCESS_HASH, "bigint"),
+    ]  # fmt: skip
+
+
+def _hashed(query: str, projection: str) -> str:
     """The same rows, each with its hash and that of the try that succeeded. OFFSET: no value is worked out twice."""
     columns = ", ".join(f'"{name}"' for name, _ in ROW_FIELDS[MESSAGES])
     success = "id, num_attempts, 'completed', leased_at, ended_at, worker, null, success_status, success_ms"
     return (
-        f'select r.*, menzil.message_hash({columns}) as "{HASH}", '
+        f'select {projection} from (select r.*, menzil.message_hash({columns}) as "{HASH}", '
         f"case when status = 'completed' then menzil.try_hash({success}) end as \"{SUCCESS_HASH}\" "
-        f"from ({query} offset 0) r"
+        f"from ({query} offset 0) r) h"
     )
 
 
