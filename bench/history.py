@@ -16,7 +16,8 @@ select g, c.id, 0, %(month)s::timestamptz + (g - %(first)s::bigint) * %(step)s::
        jsonb_build_object('order', g, 'customer', md5(g::text), 'lines', jsonb_build_array(g %% 9, 'book')),
        md5(g::text), gen_random_uuid()
   from generate_series(%(first)s::bigint, %(last)s::bigint) g
-  join menzil.channel c on c.name = 'partner-' || g %% %(channels)s"""
+  join menzil.channel c on c.name = 'partner-' || g %% %(channels)s
+ order by g"""  # as they are sent: a month lies in the order of ids
 # Of a settle with second tries, those are a row of their own.
 _DONE = """
 insert into menzil.done (lo_id, hi_id, n, status, attempt, leased_at, ended_at, ended_xid, worker, ids, responses)

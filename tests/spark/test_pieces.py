@@ -70,7 +70,9 @@ def test_a_month_is_read_by_its_ends_as_they_came_or_by_its_messages_when_few_ar
     bounds = f"created_at >= {low} and created_at < {high}"
     assert (batches.source, batches.settings) == ("menzil._ended", {})
     assert batches.condition == f"{bounds} and id >= 5000 and id < 6001 and lo_id > 904 and lo_id < 6001"
+    assert batches.ends == "lo_id > 904 and lo_id < 6001"
     assert (singles.source, singles.settings["enable_nestloop"]) == ("menzil._ended_singly", "off")
+    assert (singles.ends, few.ends) == (None, None)
     assert (few.source, few.condition) == ("menzil.archive", f"{bounds} and id >= 1 and id < 10")
     assert partitions.select("id", few, ["a", "b"]).endswith("id < 10) and (a) and (b)")
 

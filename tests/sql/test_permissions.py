@@ -186,8 +186,10 @@ RELATIONS = {
     "pipeline_runs": {"menzil_admin", M, P},
     # Ends and bodies for our own readers of many: nothing that the view archive does not show.
     "_ends": {"menzil_admin", P},
+    "_ends_alike": {"menzil_admin", P},
     "_ended": {"menzil_admin", P},
     "_ended_plainly": {"menzil_admin", P},
+    "_ended_with_responses": {"menzil_admin", P},
     "_ended_otherwise": {"menzil_admin", P},
     "_ended_singly": {"menzil_admin", P},
     "_messages": {"menzil_admin", P},

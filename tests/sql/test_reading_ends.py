@@ -116,6 +116,38 @@ def test_messages_that_ended_one_by_one_and_together_are_read_alike(queue: Queue
     assert rows(queue, "menzil.feed_between('0', '18446744073709551615')") == wanted
 
 
+#: With responses: without a gap, with few, far apart.
+APART = ([*range(1, 41)], [*range(41, 81, 2)], [42, 90, 150])
+
+
+def test_messages_with_responses_are_read_alike_however_far_apart_their_ids_lie(queue: Queue) -> None:
+    queue.send_batch("work", 150)
+    assert len(queue.dequeue(150)) == 150
+    complete = "select * from menzil.message_complete(%s::bigint[], %s::bigint[], %s::jsonb[])"
+    for ids in APART:
+        queue.all(complete, ids, [1] * len(ids), [Jsonb({"status": 200, "n": id}) if id % 4 else None for id in ids])
+    rest = sorted(set(range(1, 151)) - {id for ids in APART for id in ids})
+    queue.all("select * from menzil.message_complete(%s::bigint[], %s::bigint[])", rest, [1] * len(rest))
+    kinds = "ids is null as whole, responses is null as bare, hi_id - lo_id < 4 * n as near"
+    found = queue.all(f"select {kinds} from menzil.done order by lo_id")
+    assert found == [(True, False, True), (False, False, True), (False, False, False), (False, True, True)]
+    wanted = rows(queue, "menzil.archive")
+    assert sum(wanted.values()) == 150
+    for source in ("menzil._ended", "menzil._ended_singly", "menzil.archive_between('-infinity', 'infinity')"):
+        assert rows(queue, source) == wanted, source
+
+    # One look at the messages for each end whose ids lie close together.
+    ((plan,),) = queue.all("explain (analyze, timing off, format json) select * from menzil._ended_with_responses")
+    assert plan[0]["Plan"]["Actual Rows"] == 60
+    assert looks(plan[0]["Plan"]) == 2
+
+
+def looks(plan: dict[str, Any]) -> int:
+    """How often months that have messages were looked into."""
+    here = plan["Actual Loops"] if plan.get("Relation Name", "").startswith("archive_") and plan["Actual Rows"] else 0
+    return int(here) + sum(map(looks, plan.get("Plans", [])))
+
+
 def test_the_feed_of_plain_ends_is_in_order(queue: Queue) -> None:
     for name in ("b", "c"):
         queue.call("channel_set", name)

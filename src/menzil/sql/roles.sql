@@ -31,11 +31,11 @@ declare
                            "pulse_of", "plan_outcome", "plan_targets", "plan_of", "schedule_slots", "pipeline_run_begin", "pipeline_run_end"]}';
   v_views jsonb := '{
     "menzil_admin":    ["queue", "dlq", "archive", "endpoints", "channels", "event_log", "attempts", "settings", "schedules",
-                        "event_types", "subscriptions", "bulk_sends", "consumers", "jobs", "pulse", "pipeline_runs", "plans", "bridges", "bridge_positions", "_ends", "_ended", "_ended_plainly", "_ended_otherwise", "_ended_singly", "_messages", "_message_in_full", "_month_rows"],
+                        "event_types", "subscriptions", "bulk_sends", "consumers", "jobs", "pulse", "pipeline_runs", "plans", "bridges", "bridge_positions", "_ends", "_ends_alike", "_ended", "_ended_plainly", "_ended_with_responses", "_ended_otherwise", "_ended_singly", "_messages", "_message_in_full", "_month_rows"],
     "menzil_worker":   ["channels", "endpoints", "settings", "bridges", "bridge_positions"],
     "menzil_monitor":  ["channels", "endpoints", "settings", "event_log", "event_types", "subscriptions", "consumers", "jobs", "pulse", "pipeline_runs", "plans", "bridges", "bridge_positions"],
     "menzil_pipeline": ["queue", "dlq", "archive", "attempts", "event_log", "event_types", "subscriptions", "channels",
-                        "endpoints", "settings", "schedules", "bulk_sends", "consumers", "pulse", "pipeline_runs", "plans", "bridges", "bridge_positions", "_ends", "_ended", "_ended_plainly", "_ended_otherwise", "_ended_singly", "_messages", "_message_in_full"]}';
+                        "endpoints", "settings", "schedules", "bulk_sends", "consumers", "pulse", "pipeline_runs", "plans", "bridges", "bridge_positions", "_ends", "_ends_alike", "_ended", "_ended_plainly", "_ended_with_responses", "_ended_otherwise", "_ended_singly", "_messages", "_message_in_full"]}';
 begin
   -- New functions are executable by PUBLIC unless taken away.
   for v_row in select p.oid::regprocedure as name from pg_proc p where p.pronamespace = 'menzil'::regnamespace loop

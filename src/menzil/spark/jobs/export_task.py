@@ -19,11 +19,11 @@ from menzil.spark.parquet.write import Place, line
 from menzil.spark.source import partitions
 from menzil.spark.source.arrow import opened
 from menzil.spark.source.partitions import Piece
-from menzil.spark.source.relations import RELATIONS
+from menzil.spark.source.relations import RELATIONS, Column
 from menzil.spark.source.thin import Plan
 
 #: Bytes of one batch.
-BATCH = 8 << 20
+BATCH = 2 << 20
 EVENT_LOG = "event_log"
 
 #: What a task reads: pieces, the conditions for each, and whether tries of its messages failed.
@@ -61,12 +61,17 @@ def messages(job: Job) -> Callable[[Share], Iterator[pa.RecordBatch]]:
 def _blocks(job: Job, piece: Piece, conditions: list[str], tries: bool) -> Iterator[pa.Table]:
     """The rows of a piece as they lie in the lake, some megabytes at a time."""
     relation = RELATIONS["archive"]
-    plan = Plan([(relation.column(name), name) for name in (*job.columns, *SUCCESS)])
+    inner = Plan([(relation.column(name), name) for name in (*job.columns, *SUCCESS)])
+    outer = Plan([(column, column.name) for column in _sent(inner)])
     with ExitStack() as open_now:
         source = open_now.enter_context(opened(job.dsn, BATCH, piece.settings))
         other = open_now.enter_context(opened(job.dsn, BATCH)) if tries else None
-        query = _hashed(job, partitions.select(plan.projection([]), piece, conditions))
-        for rows in _gathered(source.batches(query)):
+        # Where ends and messages are joined all at once, the first rows cost as much as all of them.
+        probe = inner.probe(piece.source, piece.condition) if piece.source == partitions.ENDED else None
+        empty = [column.name for column in inner.packed(source.one(probe))] if probe else []
+        packed = [column for column, _ in outer.columns if column.name in empty]
+        query = _hashed(job, partitions.select(inner.projection([]), piece, conditions), outer.projection(packed))
+        for rows in _gathered(outer.unpack(source.batches(query, outer.share(packed)), packed)):
             found = failed(other, rows["id"], job.since) if other is not None else None
             proof = proof_of(rows, found)
             whole = rows.append_column("attempts", attempts(rows, found, job.kind))
@@ -78,14 +83,23 @@ def _blocks(job: Job, piece: Piece, conditions: list[str], tries: bool) -> Itera
             source.must_still_have(piece.oid)
 
 
-def _hashed(job: Job, query: str) -> str:
+def _sent(inner: Plan) -> list[Column]:
+    """What the query sends: values that are hashed as texts are texts there."""
+    texts = {"jsonb": "text", "uuid": "text", "xid8": "text"}
+    return [
+        *(Column(column.name, texts.get(column.type, column.type)) for column, _ in inner.columns),
+        Column(HASH, "bigint"), Column(SUCCESS_HASH, "bigint"),
+    ]  # fmt: skip
+
+
+def _hashed(job: Job, query: str, projection: str) -> str:
     """The same rows, each with its hash and that of the try that succeeded. OFFSET: no value is worked out twice."""
     columns = ", ".join(f'"{name}"' for name, _ in job.place.hashed[0])
     success = "id, num_attempts, 'completed', leased_at, ended_at, worker, null, success_status, success_ms"
     return (
-        f'select r.*, menzil.message_hash({columns}) as "{HASH}", '
+        f'select {projection} from (select r.*, menzil.message_hash({columns}) as "{HASH}", '
         f"case when status = 'completed' then menzil.try_hash({success}) end as \"{SUCCESS_HASH}\" "
-        f"from ({query} offset 0) r"
+        f"from ({query} offset 0) r) h"
     )
 
 

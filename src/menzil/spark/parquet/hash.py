@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Callable, Iterator, Sequence
-from hashlib import md5
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
+    from hashlib import md5
+
     from pyarrow.fs import FileSystem
+else:
+    try:  # of Python itself: OpenSSL takes longer to begin than to hash a row
+        from _md5 import md5
+    except ImportError:
+        from hashlib import md5
 
 #: Rows of a batch.
 BATCH = 20_000

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from menzil.spark.parquet.write import GROUP_BYTES, GROUP_ROWS, ROWS, OpenFile, Place, Written
 
 #: Bytes that are gathered before they are divided, and bytes that wait for the rest of their row group, at most.
-BLOCK, WAITING = 32 << 20, 128 << 20
+BLOCK, WAITING = 8 << 20, 128 << 20
 
 
 class Divider:
@@ -31,6 +31,7 @@ class Divider:
 
     def take(self, rows: pa.Table, keys: pa.ChunkedArray) -> Iterator[Written]:
         """Divide rows. Yields the files that are done."""
+        rows = rows.combine_chunks()  # once: to take rows out of several chunks puts these together each time
         coded = pc.dictionary_encode(keys).combine_chunks()
         coded = coded if isinstance(coded, pa.DictionaryArray) else coded.chunk(0)
         codes = coded.indices.to_numpy(zero_copy_only=False)

@@ -14,7 +14,7 @@ from menzil.model.errors import ConnectionFailedError, RefusedError
 from menzil.ops.dsn import explained
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch
+    from pyarrow import RecordBatch, Table
 
 _HINT = "adbc.postgresql.batch_size_hint_bytes"
 
@@ -31,6 +31,12 @@ class Source:
         self._cursor.adbc_statement.set_options(**{_HINT: str(int(self._batch_bytes * share))})
         self._cursor.execute(query)
         yield from self._cursor.fetch_record_batch()
+
+    def table(self, query: str) -> Table:
+        """The whole result, of a query that has few rows."""
+        self._cursor.execute(query)
+        found: Table = self._cursor.fetch_arrow_table()
+        return found
 
     def one(self, query: str) -> Any:
         """The first value of the first row; None when there is none."""

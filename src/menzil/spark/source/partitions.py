@@ -15,6 +15,8 @@ ROWS = 250_000
 MOST = 512
 #: No end of messages spans more ids.
 SPAN = 4096
+#: What begins with the ends, and gives its first rows at once.
+ENDED = "menzil._ended"
 #: Messages that ended one by one are joined with their ends, all at once.
 JOINED = {"enable_nestloop": "off", "enable_mergejoin": "off", "work_mem": "'64MB'"}
 
@@ -45,12 +47,16 @@ class Month:
 
 @dataclass(frozen=True)
 class Piece:
-    """The rows of one task: what to select from, and which condition picks them. `oid` must still exist afterwards."""
+    """The rows of one task: what to select from, and which condition picks them. `oid` must still exist afterwards.
+
+    `ends` picks their ends, where most of them ended together with others.
+    """
 
     source: str
     condition: str | None
     oid: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    ends: str | None = None
 
 
 def of_months(
@@ -69,13 +75,13 @@ def of_months(
         for first in range(month.first, month.last + 1, length):
             end = min(first + length, month.last + 1)
             ids = f"{month.condition} and id >= {first} and id < {end}"
-            ends = f"{ids} and lo_id > {first - SPAN} and lo_id < {end}"
+            ends = f"lo_id > {first - SPAN} and lo_id < {end}"
             if few:
                 yield Piece("menzil.archive", ids, month.oid)
             elif month.together:
-                yield Piece("menzil._ended", ends, month.oid)
+                yield Piece(ENDED, f"{ids} and {ends}", month.oid, ends=ends)
             else:
-                yield Piece("menzil._ended_singly", ends, month.oid, JOINED)
+                yield Piece("menzil._ended_singly", f"{ids} and {ends}", month.oid, JOINED)
 
 
 def of_ends(month: Month, first: int, last: str | None, cuts: Sequence[tuple[str, int]]) -> Iterator[Piece]:
@@ -88,7 +94,7 @@ def of_ends(month: Month, first: int, last: str | None, cuts: Sequence[tuple[str
             parts.append(
                 f"ended_xid <= '{high[0]}'::xid8 and (ended_xid, id) <= ('{high[0]}'::xid8, {high[1]}::bigint)"
             )
-        yield Piece("menzil._ended", " and ".join(parts), month.oid, SETTINGS)
+        yield Piece(ENDED, " and ".join(parts), month.oid, SETTINGS)
 
 
 def cuts(month: Month, first: int, last: str | None, rows: int) -> str:

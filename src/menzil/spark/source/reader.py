@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from menzil.spark.source import filters, partitions
+from menzil.spark.source import ends, filters, partitions
 from menzil.spark.source.arrow import opened
 from menzil.spark.source.options import ReadOptions
 from menzil.spark.source.partitions import Piece
@@ -50,6 +51,8 @@ class MenzilReader(DataSourceReader):
                     self.conditions.append(
                         f"pg_visible_in_snapshot(ended_xid, {filters.quoted(snapshot)}::pg_snapshot)"
                     )
+                else:  # ends and messages would be read at two moments
+                    pieces = [replace(piece, ends=None) for piece in pieces]
             else:
                 pieces = survey.other(self.relation, self.conditions, self.options.partitions)
         return [InputPartition(_Task(piece, list(self.conditions))) for piece in pieces]
@@ -64,8 +67,11 @@ class MenzilReader(DataSourceReader):
             # A month gives its first rows at once; a view may have to make all of them.
             probe = None if piece.oid is None else self.plan.probe(piece.source, piece.condition)
             packed = self.plan.packed(source.one(probe)) if probe else []
-            query = partitions.select(self.plan.projection(packed), piece, task.conditions)
-            yield from self.plan.unpack(source.batches(query, self.plan.share(packed)), packed)
+            if ends.shared(self.plan, piece):
+                yield from ends.batches(source, self.plan, packed, piece, task.conditions)
+            else:
+                query = partitions.select(self.plan.projection(packed), piece, task.conditions)
+                yield from self.plan.unpack(source.batches(query, self.plan.share(packed)), packed)
             if piece.oid is not None:
                 source.must_still_have(piece.oid)
 

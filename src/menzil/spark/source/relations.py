@@ -136,8 +136,10 @@ _SUCCESS = (
     Column(
         "success_ms",
         "double",
+        # A number of so few digits is one that a double can hold, and is read once.
         "case when jsonb_typeof(response -> 'duration_ms') = 'number' "
-        f"then ({_DOUBLE.format(_TOOK)})::double precision "
+        "then case when length(response ->> 'duration_ms') < 300 then (response ->> 'duration_ms')::double precision "
+        f"else ({_DOUBLE.format(_TOOK)})::double precision end "
         "else round(extract(epoch from ended_at - leased_at) * 1000, 3)::double precision end",
     ),
 )

@@ -6,7 +6,8 @@
 -- them looks like NULL; times are their eight bytes, microseconds since 2000, exact in every year.
 
 -- The hash of a message whose values are texts already: an export reads them so, and no value is made a text twice. No other function
--- of menzil is called, so that PostgreSQL puts the text of this one into the query, and readers of the archive may call it.
+-- of menzil is called, so that PostgreSQL puts the text of this one into the query, and readers of the archive may call it. The cast
+-- to 64 bits takes the first half of the md5.
 create or replace function menzil.message_hash(
   p_id bigint, p_status text, p_channel text, p_endpoint_id integer, p_priority integer, p_num_attempts bigint, p_retry_count integer,
   p_created_at timestamptz, p_scheduled_at timestamptz, p_expires_at timestamptz, p_first_leased_at timestamptz, p_leased_at timestamptz,
@@ -15,7 +16,7 @@ create or replace function menzil.message_hash(
   p_replay_of bigint, p_response text
 ) returns bigint
 language sql stable parallel safe as $$
-  select ('x' || substr(md5(convert_to(concat_ws(chr(31),
+  select ('x' || md5(convert_to(concat_ws(chr(31),
   p_id, '=' || p_status, '=' || p_channel, p_endpoint_id, p_priority, p_num_attempts, p_retry_count,
   coalesce(encode(timestamptz_send(p_created_at), 'hex'), chr(30)), coalesce(encode(timestamptz_send(p_scheduled_at), 'hex'), chr(30)),
   coalesce(encode(timestamptz_send(p_expires_at), 'hex'), chr(30)), coalesce(encode(timestamptz_send(p_first_leased_at), 'hex'), chr(30)),
@@ -24,7 +25,7 @@ language sql stable parallel safe as $$
   coalesce('=' || p_payload_hash, chr(30)), coalesce('=' || p_ordering_key, chr(30)), coalesce('=' || p_idempotency_key, chr(30)),
   coalesce(p_correlation_id, chr(30)), coalesce(p_headers, chr(30)), coalesce(p_metadata, chr(30)),
   coalesce('=' || p_last_error, chr(30)), coalesce(encode(p_state, 'hex'), chr(30)),
-  coalesce(p_redrive_of::text, chr(30)), coalesce(p_replay_of::text, chr(30)), coalesce(p_response, chr(30))), 'UTF8')), 1, 16))::bit(64)::bigint
+  coalesce(p_redrive_of::text, chr(30)), coalesce(p_replay_of::text, chr(30)), coalesce(p_response, chr(30))), 'UTF8')))::bit(64)::bigint
 $$;
 
 create or replace function menzil._archive_hash(a menzil.archived) returns bigint
@@ -41,10 +42,10 @@ create or replace function menzil.try_hash(
   p_status_code integer, p_duration_ms double precision
 ) returns bigint
 language sql stable parallel safe as $$
-  select ('x' || substr(md5(convert_to(concat_ws(chr(31),
+  select ('x' || md5(convert_to(concat_ws(chr(31),
   p_id, p_attempt, '=' || p_outcome, coalesce(encode(timestamptz_send(p_leased_at), 'hex'), chr(30)),
   coalesce(encode(timestamptz_send(p_ended_at), 'hex'), chr(30)), coalesce('=' || p_worker, chr(30)), coalesce('=' || p_error, chr(30)), coalesce(p_status_code::text, chr(30)),
-  coalesce(floor(greatest(least(p_duration_ms, 9e14), -9e14) * 1000)::bigint::text, chr(30))), 'UTF8')), 1, 16))::bit(64)::bigint
+  coalesce(floor(greatest(least(p_duration_ms, 9e14), -9e14) * 1000)::bigint::text, chr(30))), 'UTF8')))::bit(64)::bigint
 $$;
 
 create or replace function menzil._attempt_hash(
