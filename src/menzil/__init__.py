@@ -84,7 +84,7 @@ __all__ = [
 ]
 
 
-#: Read when first asked for: those who only send need nothing of a worker, and Spark's processes neither.
+#: Read when first asked for: programs that only send, and Spark's processes, need nothing of a worker.
 _LATER = {
     "AsyncMenzil": "menzil.client",
     "Menzil": "menzil.client",

@@ -71,3 +71,14 @@ def test_the_site_holds_everything_that_its_pages_link_to(tmp_path: Path) -> Non
     assert lost == []
     assert "how-to/deploy.md" in site.navigation()
     assert (target / "files" / "CHANGELOG.md").exists()
+
+
+def test_the_page_of_the_worker_lists_every_job_with_its_interval() -> None:
+    jobs = (DOCS.parent / "src/menzil/sql/functions/4_housekeeping/jobs.sql").read_text()
+    there = dict(re.findall(r"^  \('(\w+)', '(?:[^']|'')*', '([^']+)',", jobs, re.MULTILINE))
+    page = (DOCS / "reference" / "worker.md").read_text()
+    table = page.split("| job | every | does |\n|---|---|---|\n")[1].split("\n\n")[0]
+    cells = [row.split(" | ") for row in table.splitlines()]
+    listed = {name: every for names, every, *_ in cells for name in names.removeprefix("| ").split(", ")}
+    assert len(there) > 20
+    assert listed == there

@@ -136,7 +136,7 @@ def process_lives(pid: int) -> bool:
 def _clear_away(home: Home) -> None:
     """Remove what a dead postmaster left: files with a pid that a zombie or a stranger may have by now.
 
-    PostgreSQL would take either for a living postmaster. Should we be wrong, it still refuses to start while anybody
+    PostgreSQL would take either for a living postmaster. If we are wrong, it still refuses to start while a process
     is attached to the shared memory that belongs to this directory.
     """
     home.postmaster_pid.unlink(missing_ok=True)

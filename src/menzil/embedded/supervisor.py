@@ -143,5 +143,5 @@ def main(path: str, lock: int) -> None:
 
 
 def _report(home: Home, message: str, hint: str) -> None:
-    """Leave a note for those who wait; they know by its time whether it is about their own wait."""
+    """Leave a note for processes that wait; its time tells them whether it is about their own wait."""
     write(home.failure, json.dumps({"at": time.time(), "message": message, "hint": hint}))

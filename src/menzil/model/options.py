@@ -65,7 +65,7 @@ class Leased(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The fencing token of a message alone, for those who pass it on without the body."""
+    """The fencing token of a message without its body, for programs that pass it on."""
 
     id: int
     attempt: int

@@ -44,7 +44,7 @@ begin
   revoke all on schema menzil from public;
 
   -- Default privileges of the owner give others rights on everything it makes. What is private is taken back: tables, sequences and
-  -- functions that begin with an underscore. Nobody may read a view without being named.
+  -- functions that begin with an underscore. No role may read a view without being named.
   v_taken := array(select distinct u.name from pg_class c cross join lateral unnest(menzil._keep_private(c.oid)) u(name)
                     where c.relnamespace = 'menzil'::regnamespace and c.relkind in ('r', 'p', 'S') and c.relname !~ '^bulk_staging_');
   for v_row in

@@ -20,7 +20,7 @@ from menzil.worker.source import Source
 if TYPE_CHECKING:
     from menzil.worker.shift import Shift
 
-#: Seconds a message may wait here before it goes back to those who have a free slot.
+#: Seconds a message may wait here before it goes back to workers that have a free slot.
 PATIENCE = 2.0
 MOST = 1000
 

@@ -64,7 +64,7 @@ class Log:
         self._seen: dict[str, tuple[float, int]] = {}
 
     def debug(self, event: str, **facts: object) -> None:
-        """Something for those who look closely."""
+        """A line that only `--verbose` prints."""
         self._say(logging.DEBUG, event, facts)
 
     def info(self, event: str, **facts: object) -> None:

@@ -69,7 +69,7 @@ class Post:
                 self._log.error("endpoint_unusable", endpoint=name, error=error.message)
 
     def knows(self, name: str) -> bool:
-        """Whether there is such an endpoint, be it usable or not."""
+        """Whether there is such an endpoint, usable or not."""
         return name in self._known or name in self._trouble
 
     async def deliver(self, message: Message) -> Outcome:

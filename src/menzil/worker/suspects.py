@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Seconds after which a suspect that is still being delivered is trusted enough to begin with another.
 TRUSTED = 5.0
-#: Seconds between the returns of those who go back, a little more than a delivery takes: at least, and at most.
+#: Seconds between the returns of suspects that go back, a little more than a delivery takes: at least, and at most.
 SHORT, LONG = 0.03, 1.0
 #: Seconds until one that is due again is surely found.
 SOON = 0.5

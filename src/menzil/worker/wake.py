@@ -92,7 +92,7 @@ class Wake:
         return self._longest or (LISTENING if self.live else DEAF)
 
     def ring(self) -> None:
-        """Something was sent, to whomever."""
+        """Wake every source: a hint does not say which channel has a new message."""
         for bell in self.bells:
             bell.ring()
 

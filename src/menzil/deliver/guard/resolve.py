@@ -97,6 +97,6 @@ class Resolver:
 
 
 def _look_at(answer: asyncio.Future[list[str]]) -> None:
-    """Take notice of an exception, because those who asked may all have gone."""
+    """Take notice of an exception, because all callers that asked may have gone."""
     if not answer.cancelled():
         answer.exception()

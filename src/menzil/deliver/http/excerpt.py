@@ -38,7 +38,7 @@ class Hider:
         self._longest = max([_LOOKS, *map(len, ways)])
 
     def hide(self, text: str, longest: int = LONGEST) -> str:
-        """Return the beginning of a text with a mark in place of each secret. Half a secret at its end is none left."""
+        """Return the beginning of a text with a mark in place of each secret. No part of a secret stays at its end."""
         part = text[: longest + self._longest]
         found = part if self._known is None else self._known.sub(_HIDDEN, part)
         found = _CREDENTIALS.sub(_HIDDEN, found)

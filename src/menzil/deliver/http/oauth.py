@@ -67,7 +67,7 @@ class OAuth:
     def _fetched(self, task: asyncio.Task[str]) -> None:
         self._fetching = None
         if not task.cancelled():
-            task.exception()  # looked at, because those who asked may all have gone
+            task.exception()  # looked at, because all callers that asked may have gone
 
     async def _fetch(self, fetch: Fetch) -> str:
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
--- Refuses an id that never was, or whose history is gone.
+-- Refuses an id that was never sent, or whose history is gone.
 create or replace function menzil._check_known(p_id bigint) returns void
 language plpgsql set enable_seqscan = off set jit = off as $$
 begin

@@ -1,4 +1,4 @@
--- Takes every right on a table or sequence back from everybody but its owner. Default privileges (ALTER DEFAULT PRIVILEGES) that the owner
+-- Takes every right on a table or sequence back from all roles but its owner. Default privileges (ALTER DEFAULT PRIVILEGES) that the owner
 -- has given to others reach each table it makes, and menzil's tables are private. Returns whom something was taken back from.
 create or replace function menzil._keep_private(p_relation regclass) returns text[]
 language plpgsql as $$

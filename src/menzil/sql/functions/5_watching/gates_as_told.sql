@@ -1,4 +1,4 @@
--- The gates of endpoints with the news that no dequeue has folded yet. Reads only: who looks must not wait for a consumer,
+-- The gates of endpoints with the news that no dequeue has folded yet. Reads only: a monitor must not wait for a consumer,
 -- and must not see a circuit later than the settle that opened it.
 create or replace function menzil._gates_as_told(p_channel_id integer default null) returns setof menzil.gate
 language plpgsql stable set enable_seqscan = off set jit = off as $$

@@ -1,4 +1,4 @@
--- Changes a setting for everybody, from the next transaction on. The value 'default' sets it back.
+-- Changes a setting of the whole queue, from the next transaction on. The value 'default' sets it back.
 create or replace function menzil.set_setting(p_name text, p_value text) returns void
 language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp as $$
 declare

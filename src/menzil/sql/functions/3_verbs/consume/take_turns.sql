@@ -2,7 +2,7 @@
 -- SKIP LOCKED passes over lanes that another transaction holds. p_floor is a lower bound of the turns: below it there are
 -- only old versions. p_only are the channels to serve, or with p_push the endpoints to leave out. turns is null when no lane can be visited. last is the lowest priority in use; null where that was not asked.
 -- open: a transaction that withdraws messages may be open; tombs: messages were withdrawn from runs. Both are asked with
--- the lanes locked: a cancel that began earlier has told so, and a cancel that begins now waits for this transaction. Both
+-- the lanes locked: a cancel that began earlier has set its registers, and a cancel that begins now waits for this transaction. Both
 -- are asked of the same snapshot: a cancel that was open for minutes and commits now is in one of them.
 create or replace function menzil._take_turns(
   p_from smallint, p_now timestamptz, p_width integer, p_floor timestamptz, p_only integer[], p_push boolean,

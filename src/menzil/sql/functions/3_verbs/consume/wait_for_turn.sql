@@ -1,5 +1,5 @@
--- Waits, at most 50 ms, for the lane whose turn has come, if another transaction holds it. False: there is no such lane, or it was not
--- to be had. After the 50 ms a call that was cancelled is taken for a lock timeout: see _wait_for_lane.
+-- Waits, at most 50 ms, for the lane whose turn has come, if another transaction holds it. False: there is no such lane, or the lock
+-- was not granted in time. After the 50 ms a call that was cancelled is taken for a lock timeout: see _wait_for_lane.
 create or replace function menzil._wait_for_turn(p_floor timestamptz, p_only integer[], p_push boolean) returns boolean
 language plpgsql as $$
 declare

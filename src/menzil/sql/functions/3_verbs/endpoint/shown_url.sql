@@ -1,5 +1,5 @@
 -- A URL as people may see it: the values in its query that look like credentials are hidden, by the names of their parameters.
--- Hidden too are long values without a name. It hides rather too much: ?country_code=tr is no secret and no loss.
+-- Long values without a name are hidden too. A value that is no secret may be hidden by its name, such as ?country_code=tr.
 create or replace function menzil._shown_url(p_url text) returns text
 language sql immutable parallel safe
 return regexp_replace(regexp_replace(p_url,

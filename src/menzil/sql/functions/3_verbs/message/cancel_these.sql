@@ -9,7 +9,6 @@ declare
   v_lane record;
   v_rest bigint[];
   v_gone bigint[] := '{}';
-  v_more bigint[];
 begin
   perform menzil._tell_withdrawal();                           -- 1. visits that begin from now on look out
   select coalesce(array_agg(m.id), '{}') as ids, array_agg(m.channel_id) as channels, array_agg(m.rank) as ranks, array_agg(m.ordering_key) as keys,

@@ -1,6 +1,6 @@
 -- The span of ids of messages created from p_from to before p_to; nulls: there are none. The index of a whole month knows
 -- its first and last id. Of a part of a month, all ids are looked at: the planner would walk the index up to the part.
--- Refuses a channel that never was.
+-- Refuses a channel that never existed.
 create or replace function menzil.archive_span(p_from timestamptz, p_to timestamptz, p_channel text default null, out first_id bigint, out last_id bigint)
 language plpgsql stable security definer set search_path = pg_catalog, menzil, pg_temp set timezone = 'UTC' set jit = off as $$
 declare

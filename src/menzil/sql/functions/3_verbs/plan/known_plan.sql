@@ -1,4 +1,4 @@
--- The plan of that id for one who looks, or a refusal. Nothing is locked.
+-- The plan of that id, to be read, or a refusal. Nothing is locked.
 create or replace function menzil._known_plan(p_id bigint) returns menzil.plan
 language plpgsql stable set enable_seqscan = off set jit = off as $$
 declare

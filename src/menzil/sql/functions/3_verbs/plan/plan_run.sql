@@ -1,5 +1,5 @@
 -- Lets a draft or a paused plan run. A draft must be fresh: not older than 10 minutes, and about as many messages as it was counted
--- for. Workers step running plans from now on, and so may anybody who calls plan_step.
+-- for. Workers step running plans from now on, and so does every session that calls plan_step.
 create or replace function menzil.plan_run(p_id bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp set enable_seqscan = off set timezone = 'UTC' set jit = off as $$
 declare

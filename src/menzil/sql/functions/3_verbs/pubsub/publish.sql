@@ -1,4 +1,4 @@
--- Sends an event to everybody who has subscribed to it, inside the caller's own transaction. Returns the number of
+-- Sends an event to every channel that has subscribed to it, inside the caller's own transaction. Returns the number of
 -- messages that stand for it: new ones, and those its idempotency key holds already.
 -- The whole fan-out is one send_many, which counts it against every limit before its first insert. Subscriptions are
 -- only read, none is locked: a publish never waits for a transaction that changes them.

@@ -43,7 +43,7 @@ begin
     perform menzil._refuse_value(format('An option has the wrong type: %s.', menzil._shown(sqlerrm)),
       'Give priority a whole number, times as ISO 8601, ids as UUID.');
   end;
-  -- Everything that can be wrong with an event is refused, whether or not anybody has subscribed to it.
+  -- Everything that can be wrong with an event is refused, whether or not a channel has subscribed to it.
   for v_event in
     select u.name from (select distinct n.name from unnest(v_many.types) n(name)) u
      where not exists (select 1 from menzil.event_type t where t.name = u.name offset 0) order by u.name nulls first limit 1

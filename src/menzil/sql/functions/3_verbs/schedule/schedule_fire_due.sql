@@ -1,4 +1,4 @@
--- Fires what is due and returns how many messages it sent. Anybody may call it, at any time and at once: a schedule
+-- Fires what is due and returns how many messages it sent. Several sessions may call it at the same time: a schedule
 -- that another transaction is firing is left to it. After a downtime a schedule fires once, for the latest slot that
 -- was missed; the slots before it are not made up for. A copy of a database fires nothing.
 create or replace function menzil.schedule_fire_due(p_limit integer default 100) returns integer

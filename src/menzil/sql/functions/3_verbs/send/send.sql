@@ -1,5 +1,5 @@
 -- Sends a message to a channel or endpoint, inside the caller's own transaction. Returns its id.
--- The common case in as few steps as there are; whatever is special, or wrong, goes the long way.
+-- The common case in as few steps as there are; options and faults go the long way.
 select menzil._make_hot('send', $hot$
 create or replace function menzil.send(p_endpoint_name text, p_payload jsonb) returns bigint
 language plpgsql security definer

@@ -8,7 +8,6 @@ language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set
 declare
   v_message record;
   v_done menzil.done := menzil._end_of(p_id);
-  v_ms double precision := extract(epoch from v_done.ended_at - v_done.leased_at) * 1000;
 begin
   select m.created_at, m.scheduled_at, m.expires_at, m.priority, m.correlation_id, m.redrive_of, m.replay_of, m.channel_id, c.name as channel into v_message
     from (select m.* from menzil.message m where m.id = p_id limit 1) m join menzil.channel c on c.id = m.channel_id;
