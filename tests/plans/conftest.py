@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Protocol
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from menzil.embedded import Embedded
 from tests.conftest import adopt
@@ -15,15 +16,20 @@ from tests.conftest import adopt
 _numbers = itertools.count(1)
 
 
+class NewDb(Protocol):
+    def __call__(self, like: str | None = None) -> str: ...
+
+
 @pytest.fixture(scope="module")
-def new_db(server: Embedded, _installed: str) -> Iterator[Callable[[], str]]:
-    """Makes databases with menzil installed; returns their DSNs."""
+def new_db(server: Embedded, _installed: str) -> Iterator[NewDb]:
+    """Makes databases with menzil installed, or copies of one that nobody is connected to; returns their DSNs."""
     names: list[str] = []
 
-    def make() -> str:
+    def make(like: str | None = None) -> str:
+        template = conninfo_to_dict(like)["dbname"] if like else _installed
         names.append(f"plans_{next(_numbers)}")
         with psycopg.connect(server.dsn, autocommit=True) as conn:
-            conn.execute(f"create database {names[-1]} template {_installed} strategy file_copy")
+            conn.execute(f"create database {names[-1]} template {template} strategy file_copy")
         dsn = make_conninfo(server.dsn, dbname=names[-1])
         adopt(dsn)
         return dsn

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import psycopg
 import pytest
 
@@ -12,6 +10,7 @@ from bench.buffers import shared
 from tests.plans import rules
 from tests.plans.calls import ROUNDS
 from tests.plans.capture import Capture, Plan
+from tests.plans.conftest import NewDb
 
 SHALLOW, DEEP = 3_000, 30_000
 CHUNK = 100
@@ -80,18 +79,33 @@ def look(dsn: str) -> list[Plan]:
     return capture.plans
 
 
-@pytest.fixture(scope="module", params=["never analyzed", "analyzed shallow", "grown since", "analyzed deep"])
-def plans(request: pytest.FixtureRequest, new_db: Callable[[], str]) -> tuple[list[Plan], frozenset[str]]:
+@pytest.fixture(scope="module")
+def shallow(new_db: NewDb) -> str:
+    """A short history that nobody has analyzed. It takes seconds, so others begin with a copy of it."""
     dsn = new_db()
     with psycopg.connect(dsn, autocommit=True) as conn:
-        found = conn.execute("select sequencename from pg_sequences where schemaname = 'menzil'").fetchall()
         fill.channels(conn, 10)
         grow(conn, SHALLOW)
-        if request.param in ("analyzed shallow", "grown since"):
-            conn.execute("analyze")
-        if request.param in ("grown since", "analyzed deep"):
-            grow(conn, DEEP)
-        if request.param == "analyzed deep":
+    return dsn
+
+
+@pytest.fixture(scope="module")
+def grown(new_db: NewDb, shallow: str) -> str:
+    """The same, analyzed, and ten times as long since."""
+    dsn = new_db(shallow)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("analyze")
+        grow(conn, DEEP)
+    return dsn
+
+
+@pytest.fixture(scope="module", params=["never analyzed", "analyzed shallow", "grown since", "analyzed deep"])
+def plans(request: pytest.FixtureRequest, new_db: NewDb, shallow: str) -> tuple[list[Plan], frozenset[str]]:
+    deep = request.param in ("grown since", "analyzed deep")
+    dsn = new_db(request.getfixturevalue("grown") if deep else shallow)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        found = conn.execute("select sequencename from pg_sequences where schemaname = 'menzil'").fetchall()
+        if request.param in ("analyzed shallow", "analyzed deep"):
             conn.execute("analyze")
     return look(dsn), frozenset(name for (name,) in found)
 
@@ -121,11 +135,9 @@ def pages_of(conn: psycopg.Connection, name: str) -> float:
 
 
 @pytest.fixture(scope="module")
-def long(new_db: Callable[[], str]) -> dict[str, float]:
+def long(new_db: NewDb, shallow: str) -> dict[str, float]:
     """Pages of every plan with a long history, in which each was stopped before, and so were the plans before it."""
-    with psycopg.connect(new_db(), autocommit=True) as conn:
-        fill.channels(conn, 10)
-        grow(conn, SHALLOW)
+    with psycopg.connect(new_db(shallow), autocommit=True) as conn:
         for name in PLANS:
             pages_of(conn, name)
         grow(conn, DEEP)
@@ -134,11 +146,9 @@ def long(new_db: Callable[[], str]) -> dict[str, float]:
 
 @pytest.mark.parametrize("name", PLANS)
 def test_pages_of_a_step_stay_the_same_as_history_grows(
-    new_db: Callable[[], str], long: dict[str, float], name: str
+    new_db: NewDb, shallow: str, long: dict[str, float], name: str
 ) -> None:
     # In a database of its own: plans that were stopped before would add to the pages that the others are compared with.
-    with psycopg.connect(new_db(), autocommit=True) as conn:
-        fill.channels(conn, 10)
-        grow(conn, SHALLOW)
+    with psycopg.connect(new_db(shallow), autocommit=True) as conn:
         short = pages_of(conn, name)
     assert long[name] <= 1.5 * short, f"{short:.1f}, then {long[name]:.1f} pages per message"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import psycopg
@@ -13,6 +12,7 @@ from bench.buffers import Cost, cost
 from tests.plans import rules
 from tests.plans.calls import everything
 from tests.plans.capture import Capture, Plan
+from tests.plans.conftest import NewDb
 
 SHALLOW, DEEP = 10_000, 200_000
 WIDTHS = {"one channel": 1, "5,000 channels": 5_000}
@@ -30,11 +30,16 @@ class Story:
     registers: frozenset[str] = frozenset()
 
 
+@pytest.fixture(scope="module")
+def at_once(new_db: NewDb) -> list[Plan]:
+    """What is seen in a new database, which has ten channels in either story."""
+    return look_at_once(new_db())
+
+
 @pytest.fixture(scope="module", params=WIDTHS)
-def story(request: pytest.FixtureRequest, new_db: Callable[[], str]) -> Story:
+def story(request: pytest.FixtureRequest, new_db: NewDb, at_once: list[Plan]) -> Story:
     dsn, channels = new_db(), WIDTHS[request.param]
-    story = Story()
-    story.plans["never analyzed"] = look_at_once(new_db())
+    story = Story(plans={"never analyzed": at_once})
     with psycopg.connect(dsn, autocommit=True) as conn:
         found = conn.execute("select sequencename from pg_sequences where schemaname = 'menzil'").fetchall()
         story.registers = frozenset(name for (name,) in found)

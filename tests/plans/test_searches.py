@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -14,6 +13,7 @@ from bench import fill
 from menzil.ops import looking_messages, searching
 from menzil.ops.op import Op
 from menzil.ops.searching import Wanted
+from tests.plans.conftest import NewDb
 
 SHALLOW, DEEP = 5_000, 50_000
 WINDOW = 1_000
@@ -47,7 +47,7 @@ def look_up(conn: psycopg.Connection[Any]) -> None:
         pass
 
 
-def test_messages_that_the_job_lookups_has_not_seen_are_read_once_each(new_db: Callable[[], str]) -> None:
+def test_messages_that_the_job_lookups_has_not_seen_are_read_once_each(new_db: NewDb) -> None:
     """Without jobs a search by correlation id reads what was sent since the last one, and no older message."""
     with psycopg.connect(new_db(), autocommit=True) as conn:
         fill.channels(conn, 20)
@@ -72,23 +72,36 @@ def pages(conn: psycopg.Connection[Any], op: Op[Any]) -> int:
     return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
 
-@pytest.mark.parametrize("known", [False, True], ids=["never analyzed", "analyzed"])
-def test_searches_read_no_more_in_a_deep_queue(new_db: Callable[[], str], known: bool) -> None:
-    with psycopg.connect(new_db(), autocommit=True) as conn:
+Pages = dict[str, int]
+
+
+@pytest.fixture(scope="module")
+def found(new_db: NewDb) -> dict[bool, list[Pages]]:
+    """The pages of every search in a shallow queue and then in a deep one: never analyzed, and analyzed each time."""
+    dsn, filled = new_db(), 0
+    found: dict[bool, list[Pages]] = {False: [], True: []}
+    with psycopg.connect(dsn, autocommit=True) as conn:
         fill.channels(conn, 20)
         conn.execute("select menzil.channel_set('rare')")
         conn.execute(
             "select menzil.send_with_options('rare', '{}', p_ordering_key => 'one', p_idempotency_key => 'one',"
             f" p_correlation_id => '{CORR}')"
         )
-        found, filled = [], 0
-        for depth in (SHALLOW, DEEP):
+    for depth in (SHALLOW, DEEP):
+        with psycopg.connect(dsn, autocommit=True) as conn:
             fill.spread(conn, filled, depth - filled, 20)
             conn.execute(_CORRELATED, (depth - filled,))
             filled = depth
             look_up(conn)
-            if known:
-                conn.execute("analyze")
-            found.append({name: pages(conn, op) for name, op in SEARCHES.items()})
-    shallow, deep = found
+        with psycopg.connect(new_db(dsn), autocommit=True) as conn:
+            conn.execute("analyze")
+            found[True].append({name: pages(conn, op) for name, op in SEARCHES.items()})
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            found[False].append({name: pages(conn, op) for name, op in SEARCHES.items()})
+    return found
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["never analyzed", "analyzed"])
+def test_searches_read_no_more_in_a_deep_queue(found: dict[bool, list[Pages]], known: bool) -> None:
+    shallow, deep = found[known]
     assert {name: (shallow[name], deep[name]) for name in SEARCHES if deep[name] > 1.5 * shallow[name] + 200} == {}

@@ -224,6 +224,13 @@ def test_a_purge_of_many_is_counted_in_rounds_that_say_that_they_are_behind(queu
     assert said.status == "ok"
 
 
+def vacuum(queue: Queue) -> None:
+    """Only giving pages back is left out, where another session has a lock: VACUUM would ask for 5 s in vain."""
+    for table in ("done", "attempt", "pulse_minute", "pulse_state"):
+        held = queue.one("select count(*) from pg_locks where relation = %s::regclass", f"menzil.{table}") > 0
+        queue.conn.execute(f"vacuum (truncate {not held}) menzil.{table}")
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_any_mix_of_open_late_and_failing_transactions_is_counted_once(queue: Queue, connect, seed: int) -> None:
     random = Random(seed)
@@ -280,7 +287,7 @@ def test_any_mix_of_open_late_and_failing_transactions_is_counted_once(queue: Qu
             else:
                 queue.one(f"select menzil._pulse({limit})")
             if random.random() < 0.1:
-                queue.conn.execute("vacuum menzil.done, menzil.attempt, menzil.pulse_minute, menzil.pulse_state")
+                vacuum(queue)
     for actor in actors:
         getattr(actor.conn, random.choice(["commit", "rollback"]))()
     count(queue, random.choice([11, 100_000]))
