@@ -40,9 +40,6 @@ lint: setup ## style, types and the walls between the rooms
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/twins.py --check
 
-# Types are most of lint, above all in a fresh clone, which has no cache of them.
-lint: export MYPY_NUM_WORKERS ?= 2
-
 docs: setup ## build the documentation as a site with search, build/site, and check its links
 	$(BIN)/python tools/cli_options.py --check
 	$(BIN)/python tools/llms.py --check
