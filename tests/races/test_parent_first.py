@@ -43,6 +43,8 @@ LOCKS = """select
   coalesce(bool_or(i.inhrelid is not null), false)
   from pg_locks l left join pg_inherits i on i.inhrelid = l.relation and i.inhparent = 'menzil.message'::regclass
   where l.pid = %s and l.database = (select oid from pg_database where datname = current_database())"""
+#: A dequeue that folds lines, or visits runs, holds the table of runs.
+FOLDS = "select exists (select from pg_locks l where l.pid = %s and l.relation = 'menzil.run'::regclass)"
 
 
 @pytest.fixture(params=["new connection", "used connection"])
@@ -100,3 +102,29 @@ def test_a_call_that_waits_for_the_table_of_bodies_holds_none_of_its_months(
         held |= {call} if waits and month else set()
     assert held == set()
     assert {"send", "send with options", "cancel"} <= waited
+
+
+def test_a_dequeue_of_what_was_just_sent_locks_the_table_of_bodies_before_its_month(stage: Stage):
+    """The first call on the connection plans its statement, the later ones have a plan: both lock in this order."""
+    watcher, stranger, actor = stage.watcher, stage.hire(), stage.hire(patient=True, new=True)
+    watcher.send("b")
+    watcher.complete(watcher.take(1, "b"))
+    months: list[bool] = []
+
+    def dequeue() -> bool:
+        watcher.send("b")
+        watcher.run("select setval('menzil.swept_at', menzil._microseconds(clock_timestamp()))")  # no full look is due
+        stranger.begin()
+        stranger.run("lock table only menzil.message in access exclusive mode")
+        called = stage.start(actor.dequeue, 5, "b")
+        poll(lambda: called.done() or watcher.run(LOCKS, actor.pid)[0][1], "the call waits, or it ends")
+        ((_, waits, month),) = watcher.run(LOCKS, actor.pid)
+        folds = watcher.one(FOLDS, actor.pid)
+        stranger.rollback()
+        actor.complete(called.result())
+        if waits and not folds:
+            months.append(month)
+        return len(months) == 3
+
+    poll(dequeue, "three dequeues lease from the log and fold nothing")
+    assert months == [False] * 3

@@ -172,6 +172,10 @@ LOG_TRUNCATED = (
 
 _SHORT = "2_doors/short_way.sql"
 _FRESH = "2_doors/fresh_way.sql"
+_WITHDRAWALS = (
+    "case when not exists (select 1 from menzil.withdrawn)"
+    " then coalesce(pg_sequence_last_value('menzil.withdrawn_xid'), 0) end"
+)
 
 
 def _made_anew(function: str) -> Edit:
@@ -181,16 +185,14 @@ def _made_anew(function: str) -> Edit:
 
 #: The short way of a dequeue does not ask whether messages are being withdrawn.
 SHORT_WAY_WITHOUT_WITHDRAWALS = (
-    Edit(_SHORT, "coalesce(pg_sequence_last_value('menzil.withdrawn_xid'), 0) <", "0 <"),
-    Edit(_SHORT, "and not exists (select 1 from menzil.withdrawn)", ""),
+    Edit(_SHORT, _WITHDRAWALS, "0"),
     _made_anew("message_dequeue"),
     _made_anew("message_next"),
 )
 
 #: The fresh way of a dequeue does not ask whether messages are being withdrawn.
 FRESH_WAY_WITHOUT_WITHDRAWALS = (
-    Edit(_FRESH, "and coalesce(pg_sequence_last_value('menzil.withdrawn_xid'), 0) <", "and 0 <"),
-    Edit(_FRESH, "\n         and not exists (select 1 from menzil.withdrawn)", ""),
+    Edit(_FRESH, _WITHDRAWALS, "0"),
     _made_anew("message_dequeue"),
 )
 

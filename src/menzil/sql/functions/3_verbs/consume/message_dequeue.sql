@@ -31,6 +31,7 @@ declare
   v_schedules boolean;
   v_late boolean;
   v_line bigint;         -- lane of the oldest fresh line, as channel * 16 + rank
+  v_newest bigint;       -- lane of the newest, if no lane has its turn and the fresh way may be taken
   v_proof xid8;
   v_due integer;         -- lanes whose turn has come, up to two of each priority
   v_turn_at timestamptz; -- the first of these turns: this dequeue need not look below it
@@ -63,8 +64,8 @@ declare
   v_ended boolean;       -- a visit found only messages that expired: their ordering keys have a new head, in lines of this transaction
   v_again integer;       -- how often these were folded: a key may have thousands that expired, and the lanes stay locked meanwhile
 begin
-  if (p_channels is null and p_limit between 1 and 10000 and p_lock_ms between 1 and 604800000 and current_setting('transaction_isolation') = 'read committed')
-     is not true then
+  if (p_limit between 1 and 10000 and p_lock_ms between 1 and 604800000 and current_setting('transaction_isolation') = 'read committed'
+      and (p_channels is null or cardinality(p_channels) = 1 and not p_endpoints)) is not true then
     v_only := menzil._check_dequeue(p_lock_ms, p_limit, p_channels);
   end if;
   if p_endpoints is distinct from false or p_except is not null then
@@ -78,25 +79,32 @@ begin
     end if;
   end if;
   -- What is there to look after: leases and schedules of the last two seconds, and back to the last full look where no dequeue came
-  -- for longer; lines that a look would read, which are fresh ones, or late ones while they are few; and whose turn it is.
+  -- for longer; lines that a look would read, which are fresh ones, or late ones while they are few; and whose turn it is. The one channel
+  -- that most consumers name is found here too: a statement of its own would cost more.
   select exists (select 1 from menzil.lease b where b.watch_at >= least(v_now, v_swept) - interval '2 s' and b.watch_at <= v_now),
          exists (select 1 from menzil.scheduled d where d.due_at >= least(v_now, v_swept) - interval '2 s' and d.due_at <= v_now),
-         (select n.channel_id::bigint * 16 + coalesce(n.rank, 15) from menzil.line n where n.xid >= coalesce(k.folded_to, '0') order by n.xid limit 1),
-         cardinality(k.late) <= 16 and exists (select 1 from menzil.line n where n.xid = any (k.late)), k.folded_to, t.due, t.turn, greatest(v_floor, t.turn)
-    into v_leases, v_schedules, v_line, v_late, v_proof, v_due, v_turn_at, v_floor
+         f.line, case when t.due = 0 and f.line is not null and not p_endpoints then
+           (select n.channel_id::bigint * 16 + coalesce(n.rank, 15) from menzil.line n where n.xid >= k.folded_to order by n.xid desc limit 1) end,
+         cardinality(k.late) <= 16 and exists (select 1 from menzil.line n where n.xid = any (k.late)), k.folded_to, t.due, t.turn, greatest(v_floor, t.turn),
+         coalesce(v_only, nullif(array(select c.id from menzil.channel c where c.name = p_channels[1]), '{}'))
+    into v_leases, v_schedules, v_line, v_newest, v_late, v_proof, v_due, v_turn_at, v_floor, v_only
     from (select count(*) as due, min(l.next_at) as turn from menzil.rank_used u
             cross join lateral (select l.next_at from menzil.lane l where l.rank = u.rank and l.next_at >= v_floor and l.next_at <= v_now
                                  order by l.next_at limit 2) l) t
-    left join lateral (select k.folded_to, k.late from menzil.look k order by k.id desc limit 1) k on true;
+    left join lateral (select k.folded_to, k.late from menzil.look k order by k.id desc limit 1) k on true
+    left join lateral (select n.channel_id::bigint * 16 + coalesce(n.rank, 15) as line from menzil.line n where n.xid >= coalesce(k.folded_to, '0')
+                        order by n.xid limit 1) f on true;
+  if v_only is null and p_channels is not null then   -- an unknown name, or an array that begins elsewhere than at 1
+    v_only := menzil._check_dequeue(p_lock_ms, p_limit, p_channels);
+  end if;
   -- The fresh way is worth a try if no lane has its turn, nothing is due, and the oldest and the newest line of the log belong to one
   -- lane of these channels. The look is then put off, for a second and fifty transactions at most, so that a message that wakes an
   -- idle consumer does not wait for it.
-  if v_due = 0 and v_line is not null then
+  if v_newest = v_line then
     if not p_endpoints and not (p_apart and p_limit > 1) and v_now >= {from} and v_now < {to} and v_line & 15 <> 15 and not v_leases and not v_schedules
        and v_late is not true and (v_only is null or (v_line >> 4)::integer = any (v_only)) and v_now >= v_swept
        and (v_now <= v_swept + interval '100 ms' or v_now <= v_swept + interval '1 s'
-            and pg_snapshot_xmax(pg_current_snapshot())::text::bigint - v_proof::text::bigint <= 50)
-       and v_line = (select n.channel_id::bigint * 16 + coalesce(n.rank, 15) from menzil.line n where n.xid >= v_proof order by n.xid desc limit 1) then
+            and pg_snapshot_xmax(pg_current_snapshot())::text::bigint - v_proof::text::bigint <= 50) then
       v_unlock := v_now + p_lock_ms * interval '1 ms';   -- of the fresh messages
       {fresh messages}
     end if;

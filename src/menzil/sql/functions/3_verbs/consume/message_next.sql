@@ -62,9 +62,6 @@ begin
       v_unlock := v_now + p_lock_ms * interval '1 ms';
       continue;
     end if;
-    if v_ids is not null and v_n > 0 and current_setting('synchronous_commit') <> 'off' then
-      return;
-    end if;
     exit when v_ids is not null;
     v_held := menzil._held_lane(v_floor, v_only, false);
     exit when v_held.at is null or v_held.free;
