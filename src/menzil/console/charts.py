@@ -165,16 +165,29 @@ def _when(at: datetime, step: float) -> str:
 
 
 def spark(values: Sequence[float | None], words: str, kind: str = "") -> Markup:
-    """A line as small as a word."""
+    """A line as small as a word. A list has a hundred of them: whole numbers, and no point that changes nothing."""
     known = [value for value in values if value is not None]
     high = max(known, default=0) or 1
-    parts, run = [], list[tuple[float, float]]()
-    for place, value in enumerate([*values, None]):
-        if value is not None:
-            run.append((place * 120 / max(len(values) - 1, 1), 25 - 22 * value / high))
-        elif run:
-            parts += [svg.area(run, [(at, 26.0) for at, _ in run], "fill"), svg.line(run, "line")]
-            run = []
-    return Markup(
-        svg.drawing(120, 27, parts, words, f"spark {kind}").replace("<svg ", '<svg preserveAspectRatio="none" ', 1)
-    )
+    heights = [None if value is None else 50 - round(44 * value / high) for value in values]
+    parts = []
+    for run in _stretches(heights):
+        drawn = " ".join(f"{place},{height}" for place, height in run)
+        base = f"{run[-1][0]},52 {run[0][0]},52"
+        parts.append(f'<polygon points="{drawn} {base}" class="fill"/><polyline points="{drawn}" class="line"/>')
+    picture = svg.drawing(max(len(values) - 1, 1), 54, parts, words, f"spark {kind}".rstrip())
+    return Markup(picture.replace("<svg ", '<svg preserveAspectRatio="none" ', 1))
+
+
+def _stretches(heights: Sequence[int | None]) -> list[list[tuple[int, int]]]:
+    """Points that follow one another, without those inside of a level part: a gap stays a gap."""
+    found: list[list[tuple[int, int]]] = [[]]
+    for place, height in enumerate(heights):
+        run = found[-1]
+        if height is None:
+            if run:
+                found.append([])
+        elif len(run) > 1 and run[-1][1] == run[-2][1] == height:
+            run[-1] = (place, height)
+        else:
+            run.append((place, height))
+    return [run for run in found if run]
