@@ -5,6 +5,11 @@ Turns of a few seconds, in which 30 viewers look at pages that refresh themselve
 buffers would show there and in the rate. What the viewers' own questions cost the server stands beside it. The console
 process and the viewers run with the lowest priority, as if they had other machines: only questions compete with the
 worker. What each of the three took of a processor is told.
+
+On two cores they are no other machines: they run between the worker's processes and on the same processors. So there
+is a third kind of turn, in which the same viewers look at a twin of the database on the same server. It takes as much
+of the machine and touches no table, lock or snapshot of the worker's database. What is lost there, too, is not lost by
+the pages' questions; both are told, and the demand is on the first.
 """
 
 from __future__ import annotations
@@ -23,7 +28,9 @@ from bench.usage import cpu, server_process
 
 VIEWERS = 30
 LEAST = 0.95
-#: Pairs of turns, and the seconds of each.
+#: Whose database is looked at in a turn.
+NOBODY, OWN, TWIN = "nobody", "own", "twin"
+#: Rounds of turns, and the seconds of each turn.
 TURNS = {False: 10, True: 1}
 SECONDS = {False: 6.0, True: 1.0}
 SIZES = {False: Size(200_000, 500_000, 20_000, 5_000, 48, 90), True: stock.QUICK}
@@ -59,13 +66,20 @@ def run(session: Session) -> None:
         fill.backlog(conn, CHANNEL, round(FASTEST * (AHEAD + SECONDS[session.quick])))
         fill.settle(conn)
         conn.execute("vacuum analyze")
-        pages = [(visit.url, visit.page.live) for visit in looks.visits(found) if _is_watched(visit)]
-        with Seat(dsn, nice=19) as seat, Service(dsn, "--concurrency", "100", app="bench.apps:nothing"):
-            viewers = Viewers(seat.port, pages, VIEWERS)
-            try:
-                turns(session, conn, viewers, seat, resting)
-            finally:
-                viewers.end()
+    twin = session.server.copy(dsn)
+    pages = [(visit.url, visit.page.live) for visit in looks.visits(found) if _is_watched(visit)]
+    with (
+        connected(dsn) as conn,
+        Seat(dsn, nice=19) as seat,
+        Seat(twin, nice=19) as other,
+        Service(dsn, "--concurrency", "100", app="bench.apps:nothing"),
+    ):
+        viewers, strangers = Viewers(seat.port, pages, VIEWERS), Viewers(other.port, pages, VIEWERS)
+        try:
+            turns(session, conn, {OWN: viewers, TWIN: strangers}, seat, resting)
+        finally:
+            viewers.end()
+            strangers.end()
     wrong = [page for page in viewers.seen if page.status not in (200, 304) or 'class="trouble"' in page.text]
     spent = sorted(page.seconds * 1e3 for page in viewers.seen)
     session.say(f"{len(spent):,} requests, {sum(page.status == 304 for page in viewers.seen):,} of them 304")
@@ -75,6 +89,7 @@ def run(session: Session) -> None:
     beside = {"median": [median(spent)], "slowest": [spent[-1]]}
     session.figure("p95 of a page for a viewer", [spent[len(spent) * 95 // 100]], unit="ms", beside=beside)
     session.server.remove(dsn)
+    session.server.remove(twin)
 
 
 def _is_watched(visit: looks.Visit) -> bool:
@@ -83,40 +98,48 @@ def _is_watched(visit: looks.Visit) -> bool:
     )
 
 
-def turns(session: Session, conn: Conn, viewers: Viewers, seat: Seat, resting: int) -> None:
-    """Pairs of turns, and who goes first changes."""
-    rates: dict[bool, list[float]] = {True: [], False: []}
-    costs: dict[bool, list[float]] = {True: [], False: []}
-    whole: dict[bool, list[float]] = {True: [], False: []}
+def turns(session: Session, conn: Conn, watching: dict[str, Viewers], seat: Seat, resting: int) -> None:
+    """A turn of each kind in every round, and who goes first changes."""
+    kinds = (NOBODY, OWN, TWIN)
+    found: dict[str, list[tuple[float, float, float]]] = {kind: [] for kind in kinds}
     shares: dict[str, list[float]] = {"console": [], "its questions": [], "viewers": []}
     for number in range(TURNS[session.quick] + 1):
-        for seen in (True, False) if number % 2 else (False, True):
-            (viewers.open if seen else viewers.close)()
-            before, began = parties(conn, seat, viewers), time.monotonic()
-            rate, own, all_of_it = fed(conn, SECONDS[session.quick], resting)
-            if number and seen:
+        for kind in kinds if number % 2 else kinds[::-1]:
+            for whose, viewers in watching.items():
+                (viewers.open if whose == kind else viewers.close)()
+            before, began = parties(conn, seat, watching[OWN]), time.monotonic()
+            measured = fed(conn, SECONDS[session.quick], resting)
+            if number == 0:
+                continue  # the first round fills caches
+            found[kind].append(measured)
+            if kind == OWN:
                 took = time.monotonic() - began
-                for name, spent_so_far in parties(conn, seat, viewers).items():
+                for name, spent_so_far in parties(conn, seat, watching[OWN]).items():
                     shares[name].append((spent_so_far - before[name]) / took)
-            if number:  # the first pair fills caches
-                rates[seen].append(rate)
-                costs[seen].append(own)
-                whole[seen].append(all_of_it)
-    viewers.close()
-    beside = {"with, a second": rates[True], "without, a second": rates[False]}
-    pairs = [one / other for one, other in zip(rates[True], rates[False], strict=True)]
-    session.figure(f"messages a second beside {VIEWERS} viewers", pairs, at_least=LEAST, beside=beside)
-    beside = {"with, µs": costs[True], "without, µs": costs[False]}
-    low = {seen: sorted(each)[len(each) // 4] for seen, each in costs.items()}
-    session.figure(
-        f"messages for server CPU of the worker's backends beside {VIEWERS} viewers",
-        [low[False] / low[True]], at_least=LEAST, beside=beside,
-    )  # fmt: skip
-    pairs = [other / one for one, other in zip(whole[True], whole[False], strict=True)]
-    beside = {"with, µs": whole[True], "without, µs": whole[False]}
-    session.figure("the same for all of the server, questions of the console included", pairs, beside=beside)
+    for viewers in watching.values():
+        viewers.close()
+    told(session, found)
     together = [sum(each) for each in zip(*shares.values(), strict=True)]
     session.figure(f"processors that {VIEWERS} viewers take, all together", together, unit="", beside=shares)
+
+
+def told(session: Session, found: dict[str, list[tuple[float, float, float]]]) -> None:
+    """What is left of the worker's rate, and of its messages for a second of the server's processors."""
+    rates, costs, whole = ({kind: [one[place] for one in each] for kind, each in found.items()} for place in range(3))
+    for kind, words, least in (
+        (OWN, f"beside {VIEWERS} viewers", LEAST),
+        (TWIN, f"beside {VIEWERS} viewers of a twin of the database", None),
+    ):
+        beside = {"with, a second": rates[kind], "without, a second": rates[NOBODY]}
+        pairs = [one / other for one, other in zip(rates[kind], rates[NOBODY], strict=True)]
+        session.figure(f"messages a second {words}", pairs, at_least=least, beside=beside)
+        beside = {"with, µs": costs[kind], "without, µs": costs[NOBODY]}
+        low = {one: sorted(costs[one])[len(costs[one]) // 4] for one in (kind, NOBODY)}
+        name = f"messages for server CPU of the worker's backends {words}"
+        session.figure(name, [low[NOBODY] / low[kind]], at_least=least, beside=beside)
+    pairs = [other / one for one, other in zip(whole[OWN], whole[NOBODY], strict=True)]
+    beside = {"with, µs": whole[OWN], "without, µs": whole[NOBODY]}
+    session.figure("the same for all of the server, questions of the console included", pairs, beside=beside)
 
 
 def parties(conn: Conn, seat: Seat, viewers: Viewers) -> dict[str, float]:
