@@ -39,9 +39,31 @@ def test_every_page_has_contrast_in_both_themes_and_fits_a_phone(page: Page, sea
             assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") is (scheme == "dark")
             assert page.evaluate(FAINT) == [], (path, scheme)
         assert page.evaluate(SMALL) == [], path
-        page.set_viewport_size({"width": 320, "height": 700})
-        assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
-        assert page.evaluate(TINY) == [], path
+        for width in (768, 600, 320):
+            page.set_viewport_size({"width": width, "height": 700})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+            assert page.evaluate(TINY) == [], (path, width)
+
+
+def test_navigation_on_a_phone_shows_where_the_page_stands(page: Page, seat: Browser) -> None:
+    page.set_viewport_size({"width": 320, "height": 700})
+    for path in ("/settings", "/channels"):
+        page.goto(at(seat, path))
+        box = page.evaluate("(one => one.getBoundingClientRect())(document.querySelector('.places [aria-current]'))")
+        assert box["x"] >= 0, path
+        assert box["x"] + box["width"] <= 320, path
+
+
+def test_labels_of_a_filter_stand_beside_their_fields_on_a_phone(page: Page, seat: Browser) -> None:
+    page.set_viewport_size({"width": 320, "height": 700})
+    page.goto(at(seat, "/audit"))
+    apart = page.evaluate("""
+      [...document.querySelectorAll('.seek label')].map(one => {
+        const [a, b] = [one, document.getElementById(one.htmlFor)].map(each => each.getBoundingClientRect());
+        return Math.abs(a.y + a.height / 2 - b.y - b.height / 2);
+      })""")
+    assert len(apart) == 4
+    assert max(apart) < 8, apart
 
 
 def test_repairs_are_not_squeezed_to_a_word_per_line_on_a_phone(page: Page, seat: Browser) -> None:

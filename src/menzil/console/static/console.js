@@ -45,6 +45,9 @@
     while (at) { const gone = at; at = at.nextSibling; gone.remove(); }
   };
 
+  // On a narrow screen the navigation is one line: show where this page stands in it.
+  doc.querySelectorAll(".places [aria-current]").forEach((one) => { one.closest(".places").scrollLeft = one.offsetLeft - 48; });
+
   // Refresh
   const every = Number(body.dataset.live) * 1000, pause = $("pause"), state = doc.querySelector(".state");
   let tag = null, paused = false, busy = false, failed = 0, timer = 0;
