@@ -39,7 +39,7 @@ def shots(shop: Shop) -> list[Shot]:
         Shot(
             "why", f"/messages/{shop.waiting}", 860, ("The circuit of endpoint 'partner' is open after", "Try 4 failed")
         ),
-        Shot("overview", "/", 790, ("One circuit is not closed: partner.", "Oldest ready", "Flow")),
+        Shot("overview", "/", 790, ("One circuit is not closed: partner.", "Oldest due", "Flow")),
         Shot("dead", "/dead", 500, ("HTTP 401 from hooks.crm.example", "after endpoint.altered crm by ada")),
         Shot("plan", f"/acts/plan-run?plan={shop.plan}", 660, ("46", "menzil plan run 1", "select menzil.plan_run")),
     ]

@@ -44,5 +44,10 @@ def slots(run: Run, cron: str, time_zone: str, after: datetime, many: int = AHEA
     found, at = [], after
     for _ in range(many):
         at = run(schedules.cron_next(cron, time_zone, at))
-        found.append({"at": at, "there": at.astimezone(zone).strftime("%a %d %b %H:%M") if zone else None})
+        found.append({"at": at, "there": _wall(at.astimezone(zone), after) if zone else None})
     return found
+
+
+def _wall(at: datetime, now: datetime) -> str:
+    """The wall clock, with the year unless it is this one: a slot may be years away."""
+    return at.strftime("%a %d %b %H:%M" if at.year == now.astimezone(at.tzinfo).year else "%a %d %b %Y %H:%M")

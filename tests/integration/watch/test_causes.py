@@ -152,6 +152,13 @@ def test_schedule_tells_five_slots_on_the_clock_of_its_zone(seat: Seat, mq: Menz
     assert not found["late"]
 
 
+def test_slots_of_other_years_tell_their_year(seat: Seat, mq: Menzil) -> None:
+    mq.schedule_create("leap", "0 0 29 2 *", "work", {})
+    (found,) = schedules.listed(seat)["schedules"]
+    assert len({one["there"] for one in found["slots"]}) == 5
+    assert all(str(one["at"].year) in one["there"] for one in found["slots"][1:])
+
+
 def test_settings_tell_their_range_and_what_was_changed(seat: Seat, mq: Menzil) -> None:
     mq.set_setting("retry_base_delay", 20)
     found = settings.one(seat, "retry_base_delay")

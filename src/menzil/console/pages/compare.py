@@ -49,8 +49,9 @@ def _number(look: Look, name: str) -> int | None:
 
 def _prepare(shown: Shown) -> dict[str, Any]:
     found = shown["comparison"]
-    a, b, message = (shown.query.get(name, "") for name in ("a", "b", "message"))
+    a, b, message, hidden = (shown.query.get(name, "").strip() for name in ("a", "b", "message", "redaction"))
     what = f"Tries {a} and {b} of message {message}" if message else f"Messages {a} and {b}" if a and b else "Compare"
+    what = f"Message {hidden} before and after redaction" if hidden else what
     differences = 0
     if found:
         differences = sum(not row["equal"] for row in found["fields"])
@@ -62,6 +63,7 @@ def _prepare(shown: Shown) -> dict[str, Any]:
         "a": a,
         "b": b,
         "message": message,
+        "sides": ("before", "after") if hidden else (a, b),
         "cell": _cell,
     }
 

@@ -123,7 +123,7 @@ def tiles(found: dict[str, Any]) -> list[Tile]:
     return [
         Tile("waiting", "Waiting", count(found["waiting"]), waiting, "/messages", {"q": "status:pending"},
              charts.spark(sparks["waiting"], "Waiting, last hour")),
-        Tile("oldest", "Oldest ready", oldest, flowing, "/channels", {"sort": "oldest"},
+        Tile("oldest", "Oldest due", oldest, flowing, "/channels", {"sort": "oldest"},
              charts.spark(sparks["oldest_s"], "Age of the oldest, last hour"), "bad" if late else ""),
         Tile("flight", "In flight", count(found["in_flight"]), failing, "/messages", {"q": "status:processing"},
              charts.spark(sparks["in_flight"], "In flight, last hour")),
