@@ -140,7 +140,7 @@ def test_a_job_that_failed_or_fell_silent(queue: Queue) -> None:
 
 
 def test_jobs_that_no_worker_ever_ran_are_not_missed(queue: Queue) -> None:
-    assert health(queue)["jobs"].detail == "0 jobs did their rounds."
+    assert health(queue)["jobs"].detail == "No job has run yet: jobs run inside workers."
     assert complaints(queue) == {}
 
 

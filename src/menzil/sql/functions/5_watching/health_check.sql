@@ -66,7 +66,7 @@ begin
     select 'jobs', 'warning',
            case when q.failed is not null then format('The last round of job %s failed: %s', quote_literal(q.failed), q.error)
                 when q.silent is not null then format('Job %s is overdue since %s.', quote_literal(q.silent), q.since) end,
-           format('%s jobs did their rounds.', q.count),
+           case q.count when 0 then 'No job has run yet: jobs run inside workers.' when 1 then 'One job did its rounds.' else format('%s jobs did their rounds.', q.count) end,
            case when q.failed is not null then 'It is tried again by itself; correct what it met. The view menzil.jobs shows every job.'
                 else 'Jobs run inside workers: run one, or call menzil.run_jobs().' end
       from (select count(*) filter (where j.last_run_at is not null), min(j.name) filter (where j.last_error is not null) as failed,
