@@ -88,3 +88,12 @@ def test_page_of_workers_tells_what_each_has_leased(seat: Browser, full: Full) -
     assert row[0] >= 5
     page = seat.get("/workers").words
     assert f"batch-1/99 {row[0]} " in page.split("Leases by worker")[1].split("Served by no worker")[0]
+
+
+def test_page_without_menzil_says_so_once(fresh_db: str) -> None:
+    with served(Console(fresh_db, local=Access.admin("ada"))) as browser:
+        for path in ("/", "/messages", "/channels/billing"):
+            page = browser.get(path)
+            assert page.text.count('class="trouble"') == 1, path
+            assert "Run `menzil migrate`" in page.words, path
+            assert page.text.count("<h1") == 1, path

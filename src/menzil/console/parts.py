@@ -14,7 +14,13 @@ import psycopg
 
 from menzil.console.access import Payloads
 from menzil.console.database import LOCK, PAGE, TOO_LATE, Database, Seen
-from menzil.model.errors import MenzilError, PermissionDeniedError, UnknownNameError
+from menzil.model.errors import (
+    ConnectionFailedError,
+    MenzilError,
+    PermissionDeniedError,
+    SchemaError,
+    UnknownNameError,
+)
 from menzil.model.redact import Redactor
 from menzil.watch.finding import Run
 
@@ -85,6 +91,8 @@ class Trouble:
 
     sentence: str
     hint: str | None = None
+    #: Whether the whole database is missing: then a page says so once and not in the place of every part.
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +150,7 @@ def explain(error: MenzilError | psycopg.Error) -> Trouble:
     if isinstance(error, PermissionDeniedError) and "for schema menzil" in error.message:
         return Trouble(error.message, NO_RIGHTS)  # the hint of the client speaks of roles that send and work
     if isinstance(error, MenzilError):
-        return Trouble(error.message, error.hint)
+        return Trouble(error.message, error.hint, isinstance(error, ConnectionFailedError | SchemaError))
     match error:
         case psycopg.errors.LockNotAvailable():
             sentence = f"A table is locked: this part waited {LOCK * 1000:.0f} ms and gave up."

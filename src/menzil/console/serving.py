@@ -145,7 +145,11 @@ def _sheet(desk: Desk, page: Page, shown: Shown, acts: frozenset[str], sees: Pay
             "query": shown.query,
             "sees": sees,
         }
-        main = render(page.template, desk.impersonal(root, acts) | values)
+        missing = [one.trouble for one in shown.answers.values() if one.trouble is not None and one.trouble.whole]
+        if len(missing) == len(shown.answers):
+            main = render("no_database.html", desk.impersonal(root, acts) | values | {"missing": missing[0]})
+        else:
+            main = render(page.template, desk.impersonal(root, acts) | values)
         return Sheet(Markup(main), values["title"], values.get("search", ""))  # autoescaped by the template
 
     found = tuple((name, one.mark, one.at) for name, one in shown.answers.items())

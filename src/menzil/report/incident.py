@@ -82,13 +82,16 @@ def _facts(found: Mapping[str, Any]) -> str:
 
 
 def _life(rows: Sequence[Mapping[str, Any]], message_id: int) -> str:
-    heads = "".join(f'<th scope="col">{name}</th>' for name in ("at", "what", "of", "said"))
+    heads = "".join(f'<th scope="col" class="left">{name}</th>' for name in ("at", "what", "of", "said"))
     body = []
     for row in rows:
         of = "" if row["message_id"] == message_id else _said(row["message_id"])
-        what = _said(row["what"].replace("_", " "))
-        cells = f"<td>{what}</td><td>{of}</td><td>{_said(row['sentence'])}</td>"
-        body.append(f'<tr><td class="at">{_when(row["at"])}</td>{cells}</tr>')
+        what = _said(row["what"].replace("_", " ").replace(".", " "))
+        cells = "".join(
+            f'<td class="{kind}">{text}</td>'
+            for kind, text in (("left", what), ("left", of), ("cause", _said(row["sentence"])))
+        )
+        body.append(f'<tr><td class="left at">{_when(row["at"])}</td>{cells}</tr>')
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table>"
     return section("What happened", "By time, relatives included.", table)
 

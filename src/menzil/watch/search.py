@@ -42,7 +42,7 @@ _MOST_IDS = 100
 _TERM = re.compile(
     r"""\s*(?:(?P<name>[^\s:"]+):)?(?:"(?P<quoted>(?:[^"\\]|\\.)*)(?P<end>"?)|(?P<plain>[^\s"]*))""", re.DOTALL
 )
-_HINT = "qualifiers are " + " ".join(f"{name}:" for name in QUALIFIERS)
+_HINT = "Qualifiers are " + " ".join(f"{name}:" for name in QUALIFIERS)
 _UUID = re.compile(r"[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE)
 
 
