@@ -6,10 +6,10 @@ buffers would show there and in the rate. What the viewers' own questions cost t
 process and the viewers run with the lowest priority, as if they had other machines: only questions compete with the
 worker. What each of the three took of a processor is told.
 
-On two cores they are no other machines: they fill the caches of the worker's processors and come between its
-processes. So there is a third kind of turn, in which the same viewers look at a twin of the database on the same
-server. It takes as much of the machine and touches no table, lock or snapshot of the worker's database. What is lost
-there, too, is not lost by the pages' questions; both are told, and the demand is on the first.
+On two cores they are no other machines: they run between the worker's processes and on the same processors. So there
+is a third kind of turn, in which the same viewers look at a twin of the database on the same server. It takes as much
+of the machine and touches no table, lock or snapshot of the worker's database. What is lost there, too, is not lost by
+the pages' questions; both are told, and the demand is on the first.
 """
 
 from __future__ import annotations
