@@ -117,7 +117,7 @@ def test_an_outcome_that_the_database_refuses_fails_that_message_only(crew: Crew
 def test_a_failure_with_an_odd_reason_or_response_fails_that_message_only(crew: Crew, app: menzil.Worker) -> None:
     odd: dict[str, Any] = {
         "caught": menzil.Fail(ValueError("too late")),  # type: ignore[arg-type]
-        "forgotten": menzil.Fail(None),  # type: ignore[arg-type]
+        "forgotten": menzil.Fail(None),
         "number": menzil.Fail("no", response=5),  # type: ignore[arg-type]
     }
 

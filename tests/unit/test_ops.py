@@ -336,8 +336,8 @@ def test_settles_show_the_batch_of_those_who_know_it() -> None:
 
 def test_a_failure_without_a_reason_is_refused() -> None:
     for forgotten in (
-        lambda: consuming.fail(LEASE, None),  # type: ignore[arg-type]
-        lambda: consuming.fail_many([(LEASE, menzil.Fail(None))]),  # type: ignore[arg-type]
+        lambda: consuming.fail(LEASE, None),
+        lambda: consuming.fail_many([(LEASE, menzil.Fail(None))]),
     ):
         with pytest.raises(menzil.MissingValueError, match=r"The (error|reason) is missing\.") as refused:
             forgotten()
