@@ -19,9 +19,9 @@ lists what such a *stranger* can hold up in menzil. `tests/strangers` makes the 
 senders, consumers, a worker, its jobs, watchers and settlers are at work in a dozen channels, each stranger is held for
 {HOLD} seconds, and no role may go without a success for more than {PATIENCE:.0f} second unless the last column says so. Strangers that
 hold up nothing are held together, the others one by one. A gap that no lock explains may be the fault of a slow machine. Then the
-test measures the gaps without the stranger, and holds the stranger twice again for longer: no gap may be longer than twice the gap
-without the stranger. A role that stands still is always noticed, because the stranger is held for longer than the longest gap that
-is let pass.
+test measures the gaps without the stranger, and holds the stranger again for longer, up to five times. A role is named if its gap is
+each time longer than twice the gap without the stranger. A role that stands still is always noticed, because the stranger is held for
+longer than the longest gap that is let pass.
 
 The roles are:
 
