@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,9 @@ class _Sparing(NullPool):
                 self._free.pop().close()
 
     def _do_get(self) -> ConnectionPoolEntry:
-        return self._free.pop() if self._free else super()._do_get()
+        with suppress(IndexError):  # without a look at the list first: another thread may take the last one meanwhile
+            return self._free.pop()
+        return super()._do_get()
 
     def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
         if self._keeping and not self._free:
