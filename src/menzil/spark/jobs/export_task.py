@@ -1,7 +1,7 @@
 """What a task of an export does: COPY, Arrow, Parquet, and back from the file.
 
 Runs in Python processes of Spark, each of which imports this module and what it needs. Without the rest of the lake,
-whose catalog reads pyiceberg, SQLAlchemy and pandas, that takes 0.5 s of processor time instead of 2.
+whose catalog reads pyiceberg, SQLAlchemy and pandas, that takes 0.3 s of processor time instead of 1.6.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Job:
     since: str
     place: Place
     columns: tuple[str, ...]  # of a message, without its tries
-    kind: pa.DataType  # all of a message, as they lie in the lake
+    kind: pa.DataType  # of the column of tries, as it lies in the lake
     parts: Mapping[str, int] | None  # of a channel, where their hash parts files
     month: str
 
