@@ -171,12 +171,12 @@ class _Migrator:
 
     def _apply(self, step: list[Migration], tables: Tables | None, *, with_code: bool) -> list[str]:
         self.report.code_applied = False
-        if tables is not None:
-            tables.lock(self.conn)
         execute(self.conn, books.text("books"))
         # Only now, behind the lock, is it certain what others did in the meantime.
         applied = self._read().applied
         missing = [migration for migration in step if migration.version not in applied]
+        if missing and tables is not None:
+            tables.lock(self.conn)
         for migration in missing:
             execute_file(self.conn, migration.source)
             execute(self.conn, books.record_migration(self.tree, migration))

@@ -22,7 +22,9 @@ CLIENT = ("select from menzil.shelf", "select pg_sleep(0.03)", "select from menz
 def tree(plant, empty: str) -> Path:
     """A database at work whose next migration changes two tables."""
     first: Path = plant(1)
-    text = (first / "migrations/0001_first.sql").read_text() + "create table menzil.shelf (id integer primary key);\n"
+    text = (first / "migrations/0001_first.sql").read_text() + (
+        "create table menzil.shelf (id integer primary key);\ncreate table menzil.attic (id integer primary key);\n"
+    )
     (first / "migrations/0001_first.sql").write_text(text)
     migrate(empty, root=first)
     root: Path = plant(2)
@@ -64,6 +66,13 @@ def test_tables_that_were_in_the_way_are_locked_first_by_the_next_try(empty: str
         before = min(ended)
         until(lambda: min(ended) > before, "no client was ended")
     assert any("another transaction holds a lock" in line for line in said), "the first try met the clients half way"
+
+
+def test_reader_of_a_table_that_the_step_does_not_change_is_in_no_way(empty: str, tree: Path):
+    """A dump holds all tables that it has begun to read until it ends."""
+    with psycopg.connect(empty) as dump:
+        dump.execute("select from menzil.attic")
+        assert migrate(empty, root=tree, pace=Pace(patience=5)).applied == LABELS[1:]
 
 
 def test_printed_upgrade_locks_every_table_before_it_changes_one(empty: str, tree: Path):

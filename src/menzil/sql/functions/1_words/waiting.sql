@@ -1,17 +1,16 @@
 -- What waits in each channel: how many, and since when the first of them could have been leased. Reads only, and touches no
 -- payload. Runs and lines know how many messages they hold, so a deep queue is counted by its runs. Of lines that no dequeue has folded
--- yet at most p_lines are read (20,000, or 100,000 where one channel is asked): beyond that a count is a lower bound. Messages on the
+-- yet at most 20,000 are read, or 50,000 where one channel is asked: beyond that a count is a lower bound. Messages on the
 -- schedule and behind ordering keys have a row each: while those tables are small (p_small bytes) every row is counted, when they are
 -- large each channel is counted up to p_most rows. p_channel_id: of this channel only.
-drop function if exists menzil._waiting(integer, timestamptz, bigint, integer);
-create or replace function menzil._waiting(p_most integer, p_now timestamptz, p_small bigint default 33554432, p_channel_id integer default null, p_lines integer default null)
+create or replace function menzil._waiting(p_most integer, p_now timestamptz, p_small bigint default 33554432, p_channel_id integer default null)
 returns table (
   channel_id integer, name text, is_endpoint boolean, held boolean, count bigint, capped boolean, since_at timestamptz, scheduled bigint, keyed bigint
 )
 language plpgsql stable set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
-  v_lines constant integer := coalesce(p_lines, case when p_channel_id is null then 20000 else 100000 end);
+  v_lines constant integer := case when p_channel_id is null then 20000 else 50000 end;
   v_large boolean := p_channel_id is not null
     or pg_total_relation_size('menzil.scheduled') + pg_total_relation_size('menzil.key_queue') >= p_small;
 begin

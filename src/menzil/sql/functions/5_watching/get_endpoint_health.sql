@@ -1,6 +1,6 @@
 -- How endpoints stand: one row each, or one endpoint. Reads only: news and messages that no dequeue has folded yet are read from
 -- the log. Messages on the schedule and behind ordering keys are counted up to 100,000 of one endpoint, and up to 10,001 of each where
--- all endpoints are asked. Of lines of the log that no dequeue has folded, 50,000 are read for one endpoint, and 20,000 for all.
+-- all endpoints are asked; so are lines of the log that no dequeue has folded, as menzil._waiting says.
 create or replace function menzil.get_endpoint_health(p_name text default null)
 returns table (
   endpoint_name text, protocol text, enabled boolean, circuit_state text, circuit_failure_count integer, last_success_at timestamptz,
@@ -17,8 +17,7 @@ begin
   return query
     with gate as materialized (select g.* from menzil._gates_as_told(v_id) g),
       flying as materialized (select f.* from menzil._in_flight(v_id) f),
-      waiting as materialized (select w.* from menzil._waiting(case when v_id is null then 10001 else 100000 end, v_now, p_channel_id := v_id,
-        p_lines := case when v_id is not null then 50000 end) w where w.is_endpoint),
+      waiting as materialized (select w.* from menzil._waiting(case when v_id is null then 10001 else 100000 end, v_now, p_channel_id := v_id) w where w.is_endpoint),
       endpoint as materialized (
         select c.id from menzil.channel c where c.protocol is not null and c.dropped_at is null and (v_id is null or c.id = v_id)),
       -- When the oldest waiting message of each endpoint was created. The first message of each lane is asked, of each channel's
