@@ -283,6 +283,12 @@ def a_live_message_without_a_place(world: World, wrong: bool) -> None:
 
 
 @breaks("counters")
+def a_pulse_that_missed_a_send(world: World, wrong: bool) -> None:
+    world.places = dict.fromkeys(NAMES, 0)
+    world.miscounted = ["sent of channel 1 by -1"] if wrong else []
+
+
+@breaks("counters")
 def a_message_in_two_places(world: World, wrong: bool) -> None:
     world.places = dict.fromkeys(NAMES, 0) | {"live": 1, "standing": 1, "twice": int(wrong), "guess": 1}
 

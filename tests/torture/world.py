@@ -33,6 +33,7 @@ class World:
         self.channels: list[Channel] = []
         self.events: list[Event] = []
         self.places: dict[str, int] = {}
+        self.miscounted: list[str] = []
 
     def note(self, kind: str, who: str = "consumer", **facts: Any) -> None:
         """Write a line of history."""
@@ -99,6 +100,7 @@ class World:
             channels=self.channels,
             events=self.events,
             places=self.places,
+            miscounted=self.miscounted,
         )
 
     def judge(self, plan: Any = None) -> list[Violation]:

@@ -25,7 +25,6 @@ _WRONG = {
     "wrong_ends": "rows of ends span too many ids, or count wrong",
     "hidden_runs": "runs lie below the head of their lane, or in a lane that says it is empty",
     "lines": "lines of the log cannot be folded",
-    "miscounted": "sums of the pulse differ from what the tables hold",
 }
 
 
@@ -54,6 +53,8 @@ def _places(facts: Facts) -> Iterator[Violation]:
     for name, sentence in _WRONG.items():
         if places[name]:
             yield Violation("counters", name, f"{name}: {places[name]} {sentence}")
+    for text in facts.tables.miscounted:
+        yield Violation("counters", "pulse", f"the pulse differs from the tables: {text}")
     blocked = sum(dead.blocks_key for dead in facts.tables.dead)
     if places["keys_of_nobody"] != blocked:
         sentence = f"{places['keys_of_nobody']} ordering keys are held by messages that ended, {blocked} should be"
