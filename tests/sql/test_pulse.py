@@ -68,6 +68,26 @@ def test_a_send_that_commits_late_is_counted_when_it_commits(queue: Queue, other
     assert sum(row[2] for row in told(queue)) == 13
 
 
+def test_a_send_that_stays_open_after_a_round_without_a_mark_is_counted(
+    queue: Queue, other: Queue, connect: Any
+) -> None:
+    """A round that meets a transaction without an id of its own has no mark for the next one."""
+    queue.send_batch("work", 3)
+    count(queue)
+    looks = Queue(connect(autocommit=False))
+    looks.one("select pg_sequence_last_value('menzil.message_id')")  # locks the sequence as a sender does
+    count(queue)
+    other.send_batch("work", 26)
+    queue.send()
+    count(queue)
+    count(queue)
+    other.conn.commit()
+    looks.conn.rollback()
+    count(queue)
+    check(queue)
+    assert sum(row[2] for row in told(queue)) == 30
+
+
 def test_a_send_that_is_rolled_back_late_is_never_counted(queue: Queue, other: Queue, connect) -> None:
     third = Queue(connect(autocommit=False))
     other.send_batch("work", 5)

@@ -42,7 +42,7 @@ begin
   if not v_sends.cut then
     if v_open.n = 0 then
       v_gaps := '{}';
-    elsif v_open.since >= v_state.mark_xid::text::bigint then
+    elsif v_state.mark_id is not null and v_open.since >= v_state.mark_xid::text::bigint then
       v_gaps := v_gaps - int8multirange(int8range(null, v_state.mark_id, '[]'));
       v_state.mark_id := null;
     end if;
