@@ -22,7 +22,7 @@ class NewDb(Protocol):
 
 @pytest.fixture(scope="module")
 def new_db(server: Embedded, _installed: str) -> Iterator[NewDb]:
-    """Makes databases with menzil installed, or copies of one that nobody is connected to; returns their DSNs."""
+    """Makes databases with menzil installed, or copies of one without connections; returns their DSNs."""
     names: list[str] = []
 
     def make(like: str | None = None) -> str:

@@ -81,7 +81,7 @@ def look(dsn: str) -> list[Plan]:
 
 @pytest.fixture(scope="module")
 def shallow(new_db: NewDb) -> str:
-    """A short history that nobody has analyzed. It takes seconds, so others begin with a copy of it."""
+    """A short history that is not analyzed. It takes seconds, so others begin with a copy of it."""
     dsn = new_db()
     with psycopg.connect(dsn, autocommit=True) as conn:
         fill.channels(conn, 10)

@@ -221,7 +221,7 @@ def test_the_command_starts_and_stops_its_own_spark(db: str, conn: psycopg.Conne
                "--send-id", "s", "--schema", "id bigint, amount decimal(10,2)", "--master", "local[1]", "--yes",
                "--json"]  # fmt: skip
     # A Java that compiles only once is all the same to the command, and quicker up. It maps classes that are archived
-    # for another one, and archives none itself, which nobody would map.
+    # for another one, and archives none itself, which no process would map.
     quick = {"MENZIL_DSN": db, "JDK_JAVA_OPTIONS": mapped.options()}
     quick |= {"MENZIL_CLASS_ARCHIVE": "off", "LC_ALL": "C"}  # a script's locale, and a name that ASCII lacks
     done = subprocess.run(

@@ -62,7 +62,7 @@ def test_a_machine_without_java_runs_a_job_with_what_pip_installed_and_reads_no_
         row = spark.range(1).select(F.lit(numpy.int16(7)), F.lit(numpy.array([1.5, 2.5]))).collect()[0]
         print(row[0], list(row[1]), spark.createDataFrame(numpy.array([[1, 2]])).collect()[0][1])
         """
-    # One start: an archive of its classes would be made for nobody, beside the other tests.
+    # One start: an archive of its classes would be made for no process, beside the other tests.
     done = run_python(code, PATH=str(tools), JAVA_HOME=None, MENZIL_CLASS_ARCHIVE="off")
     assert done.stdout.splitlines() == ["25 10", "7 [1.5, 2.5] 2"], done.stderr
     assert done.stderr == ""
