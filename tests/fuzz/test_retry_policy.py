@@ -29,7 +29,8 @@ policies = st.fixed_dictionaries(
     },
 )
 DELAYS = """select menzil._retry_delay(%s::jsonb, s, n),
-                   coalesce((%s::jsonb ->> 'max_delay_seconds')::numeric, s.retry_max_delay)
+                   coalesce((%s::jsonb ->> 'max_delay_seconds')::numeric,
+                            greatest(s.retry_max_delay, (%s::jsonb ->> 'base_delay_seconds')::numeric))
               from menzil.setting_value s, unnest(array[0, 1, 2, 39, 40, 41, 999, 1000]) n"""
 
 
@@ -40,7 +41,7 @@ def test_an_accepted_policy_always_gives_a_delay(conn: psycopg.Connection, polic
     if refused := refusal(conn, "select menzil.validate_retry_policy(%s::jsonb)", text):
         assert refused.diag.message_hint
         return
-    for delay, longest in conn.execute(DELAYS, [text, text]):
+    for delay, longest in conn.execute(DELAYS, [text, text, text]):
         assert 0 <= delay <= float(longest) + 0.000001  # rounded to what a clock can show
     with conn.transaction(force_rollback=True):
         conn.execute("select menzil.channel_set('policy')")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -263,6 +265,29 @@ def test_a_dsn_that_is_none_is_refused_without_repeating_it(dsn: str) -> None:
         menzil.Menzil(dsn)
     assert "secret" not in str(refused.value)
     assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize("client", [menzil.Menzil, menzil.AsyncMenzil])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"max_connections": 0}, "max_connections is a whole number, 1 or more, not 0."),
+        ({"max_connections": "4"}, "max_connections is a whole number, 1 or more, not '4'."),
+        ({"timeout": 0}, "The timeout must be more than zero seconds, not 0."),
+        ({"timeout": float("nan")}, "The timeout must be more than zero seconds, not nan."),
+        ({"timeout": timedelta(seconds=-1)}, "The timeout must be more than zero seconds, not -1.0."),
+    ],
+)
+def test_a_client_that_could_never_connect_is_refused_when_it_is_made(client: Any, given: Any, said: str) -> None:
+    with pytest.raises(menzil.UsageError) as refused:
+        client("postgresql://localhost/shop", **given)
+    assert refused.value.message == said
+
+
+@pytest.mark.parametrize("written", [5, None, bytearray(b"1")])
+def test_a_json_library_that_writes_no_text_is_refused_with_a_sentence(written: Any) -> None:
+    with pytest.raises(menzil.InvalidValueError, match=f"The payload was written as {type(written).__name__}"):
+        menzil.Menzil("postgresql://localhost/shop", dumps=lambda _: written).send("billing", 1)
 
 
 def test_a_client_whose_connections_are_all_busy_says_so(db: str) -> None:

@@ -14,6 +14,8 @@ import psycopg
 
 HOUR_MS = 3_600_000
 HOUR = timedelta(hours=1)
+#: How far the model's present is into its hour. A message whose time is over keeps its key for another second.
+INTO_THE_HOUR = timedelta(seconds=5)
 
 _COLUMNS = {
     "message": ["created_at", "scheduled_at", "expires_at"],
@@ -77,7 +79,7 @@ class Clock:
         """Empties the queue and begins with hour zero."""
         self._conn.execute(";".join(f"delete from menzil.{table}" for table in _EMPTIED))
         self._conn.execute("select " + ", ".join(f"setval('menzil.{name}', 0)" for name in (*_REGISTERS, *_LOOKS)))
-        self._zero = self._conn.execute("select clock_timestamp()").fetchone()[0]
+        self._zero = self._conn.execute("select clock_timestamp()").fetchone()[0] - INTO_THE_HOUR
 
     def pass_hours(self, hours: int) -> None:
         self._conn.execute("select public.pass_hours(%s)", [hours])

@@ -76,6 +76,7 @@ class Queue:
         self.served: dict[tuple[str, int], int] = {}
         self.waiting: dict[tuple[str, int], int] = {}
         self.news: set[int] = set()  # ids that ended since the last comparison
+        self.postponed: set[int] = set()  # ids that were looked at in this hour when they had expired in flight
 
     def copy(self) -> Queue:
         return copy.deepcopy(self)
@@ -95,11 +96,16 @@ class Queue:
     # Sending
 
     def holder(self, channel: str, key: str | None) -> tuple[int, object] | None:
-        """Who has this idempotency key: a live message, or one that was completed within the retention."""
+        """Who has this idempotency key: a live message, or one that was completed within the retention.
+
+        A message that expired and waits has it no more, whether or not a dequeue has ended it.
+        """
         if key is None:
             return None
         for message in self.live.values():
-            if (message.channel, message.idempotency_key) == (channel, key):
+            if (message.channel, message.idempotency_key) != (channel, key):
+                continue
+            if message.status == "processing" or not self.expired(message):
                 return message.id, message.payload
         used = self.used.get((channel, key))
         return used[:2] if used and used[2] > self.now() else None
@@ -118,10 +124,13 @@ class Queue:
         self.ended[message.id] = replace(message, status=status, unlock=None)
         self.news.add(message.id)
         self.heads = {key: head for key, head in self.heads.items() if head != message.id}
-        self.used.pop((message.channel, message.idempotency_key or ""), None)
+        name = (message.channel, message.idempotency_key or "")
+        # An expired message may end after the one that took its key.
+        if self.used.get(name, (message.id,))[0] <= message.id:
+            self.used.pop(name, None)
         if message.idempotency_key is not None and status == "completed":
             until = (self.hour + RETENTION, self.order)
-            self.used[message.channel, message.idempotency_key] = (message.id, message.payload, until)
+            self.used[name] = (message.id, message.payload, until)
 
     def wait_again(self, message: Message, due: Time, place: Time | None = None) -> None:
         """Until `due`; at the position that it had, or at a new one."""

@@ -87,21 +87,25 @@ class Sending:
         assert not expected, f"it was not refused with {expected}"
         paper, hour = self.paper, self.paper.hour
         assert len(numbers(got)) == len(messages)
+        sent: dict[Any, tuple[int, object]] = {}  # repeats in one batch are one message, also if it has expired already
         for number, options in zip(numbers(got), messages, strict=True):
-            holder = paper.holder(options["channel"], options.get("idempotency_key"))
+            name, key = options["channel"], options.get("idempotency_key")
+            holder = paper.holder(name, key) or sent.get((name, key))
             if holder is not None:
                 assert holder[0] == number, f"the key is held by {holder[0]}, {number} was returned"
                 continue
             assert number not in self.ids, "an id came twice"
             self.ids.append(number)
+            if key is not None:
+                sent[name, key] = (number, options.get("payload"))
             wait = options.get("scheduled")
             expires = options.get("expires")
             due = paper.now() if wait is None else (hour + wait, 0)
             paper.add(
                 Message(
-                    id=number, channel=options["channel"], due=due, place=due, priority=options.get("priority", 0),
+                    id=number, channel=name, due=due, place=due, priority=options.get("priority", 0),
                     payload=options.get("payload"), content=options.get("content"),
-                    ordering_key=options.get("ordering_key"), idempotency_key=options.get("idempotency_key"),
+                    ordering_key=options.get("ordering_key"), idempotency_key=key,
                     scheduled=None if wait is None else hour + wait,
                     expires=None if expires is None else hour + expires,
                 )

@@ -149,6 +149,18 @@ def test_housekeeping_leaves_a_key_that_an_open_send_takes_again(stage: Stage):
     assert stage.live() == 1
 
 
+@pytest.mark.parametrize("call", ["cleanup_used_keys()", "maintain()", "message_erase({id})"])
+def test_send_waits_for_an_open_transaction_that_forgets_its_free_key(stage: Stage, call: str):
+    first, other, sender = keyed(stage.watcher), stage.hire(), stage.hire(patient=True)
+    assert stage.watcher.cancel(first) is True
+    with other.open():
+        other.run("select menzil." + call.format(id=first))
+        second = stage.start(keyed, sender)
+        stage.until_waiting(sender, for_whom=other)
+    assert second.result() > first
+    assert stage.live() == 1
+
+
 def forget(actor: Actor) -> None:
     """The retention of every key is over."""
     actor.run("update menzil.done set ended_at = ended_at - interval '20 years'")

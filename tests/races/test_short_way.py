@@ -17,6 +17,7 @@ from tests.races.stage import Stage, poll
 NEXT = "select id, channel, num_attempts, ordering_key from menzil.message_next('{}', '{}', %s, %s, %s)"
 LOCK = re.compile(r"l\.next_at <= v_now (order by l\.next_at limit 1 )?for update skip locked")
 SOON = "not between 0 and 100000 "
+IN_TIME = "< v_now + interval '50 ms'"
 
 
 def next_ones(actor: Actor, limit: int, channels: list[str] | None) -> list[Lease]:
@@ -31,8 +32,10 @@ def pause_before_the_lock(stage: Stage, actor: Actor) -> Pause:
     text = stage.watcher.one("select pg_get_functiondef('menzil.message_next'::regproc)")
     assert len({found[1] for found in LOCK.finditer(text)}) == 2, "the short way locks its lane otherwise now"
     assert SOON in text, "the short way is taken at other times now"
-    # The last full look may be longer ago than usual, so that a slow machine does not make it the long way.
-    stage.watcher.run(LOCK.sub(r"public.stop_here() and \g<0>", text).replace(SOON, "not between 0 and 100000000 "))
+    assert IN_TIME in text, "the short way is given up at another time now"
+    # The last full look may be longer ago, and the call may take longer: a slow machine keeps to the short way.
+    text = text.replace(SOON, "not between 0 and 100000000 ").replace(IN_TIME, "< v_now + interval '100 s'")
+    stage.watcher.run(LOCK.sub(r"public.stop_here() and \g<0>", text))
     return Pause(stage, actor)
 
 

@@ -66,6 +66,42 @@ def test_migrate_adopts_a_schema_that_came_without_its_rows(
     work(fresh_db, "adopted")
 
 
+def test_migrate_gives_roles_the_rights_that_a_dump_left_out(source: str, fresh_db: str, tmp_path: Path) -> None:
+    restore(source, fresh_db, tmp_path, "--inserts", "--no-owner", "--no-acl")
+    user = User(fresh_db)
+    with psycopg.connect(fresh_db, autocommit=True) as conn:
+        assert [one.sentence for one in drift(conn) if "`menzil migrate`" in one.sentence]
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            send_as_application(conn)
+    assert "functions, views and roles: done" in user.gets("migrate")
+    assert "Nothing to do" in user.gets("migrate")
+    with psycopg.connect(fresh_db, autocommit=True) as conn:
+        assert drift(conn) == []
+        send_as_application(conn)
+
+
+def test_migrate_takes_from_public_what_a_dump_without_rights_gave_it(
+    source: str, fresh_db: str, tmp_path: Path
+) -> None:
+    restore(source, fresh_db, tmp_path, "--inserts", "--no-owner", "--no-acl")
+    user = User(fresh_db)
+    # The repair that an administrator finds without menzil's help leaves every function to everybody.
+    with psycopg.connect(fresh_db, autocommit=True) as conn:
+        conn.execute("grant usage on schema menzil to menzil_admin, menzil_application, menzil_worker")
+        conn.execute("grant usage on schema menzil to menzil_monitor, menzil_pipeline")
+    assert "functions, views and roles: done" in user.gets("migrate")
+    with psycopg.connect(fresh_db, autocommit=True) as conn:
+        conn.execute("set role menzil_application")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            conn.execute("select menzil.maintain()")
+
+
+def send_as_application(conn: psycopg.Connection) -> None:
+    with conn.transaction():
+        conn.execute("set local role menzil_application")
+        conn.execute("select menzil.send('billing', '{}')")
+
+
 def test_tables_without_a_noted_version_are_refused_with_what_to_do(source: str, fresh_db: str, tmp_path: Path) -> None:
     restore(source, fresh_db, tmp_path, "--schema-only", "--no-comments")
     before = catalog(fresh_db)

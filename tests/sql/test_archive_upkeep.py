@@ -340,3 +340,14 @@ def test_a_janitor_finds_what_is_old_without_reading_everything(queue: Queue) ->
     for table, column in (("attempt", "ended_at"), ("event", "created_at"), ("dead_letter", "failed_at")):
         rows = queue.all(f"explain select ctid from menzil.{table} where {column} < '2020-01-01' limit 10")
         assert "Seq Scan" not in "\n".join(row[0] for row in rows), table
+
+
+def test_every_month_has_a_dense_index_by_id(queue: Queue) -> None:
+    """A partitioned index hands no setting down: the migration and the function that makes months give it to each."""
+    queue.one("select menzil._make_archive_month(timestamptz '2031-05-01 00:00+00')")
+    found = queue.all(
+        "select c.relname, c.reloptions from pg_partition_tree('menzil.message_by_id') t"
+        " join pg_class c on c.oid = t.relid where t.isleaf"
+    )
+    assert {"archive_default_id_idx", "archive_2031_05_id_idx"} <= {row.relname for row in found}
+    assert [row.relname for row in found if row.reloptions != ["fillfactor=97"]] == []

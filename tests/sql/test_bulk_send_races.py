@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -177,3 +178,44 @@ def test_a_bulk_send_goes_beside_open_business_transactions(queue: Queue, connec
     assert bulk(queue, row(payload=2)) == (1, 1)
     business.commit()
     assert {message.payload for message in queue.dequeue(5)} == {1, 2}
+
+
+@pytest.fixture
+def misleading_statistics(queue: Queue) -> Iterator[None]:
+    """What the planner believes of a month when it was analyzed at a bad moment: that all its messages have one id."""
+    partitions = "select t.relid::regclass::text from pg_partition_tree('menzil.message') t where t.isleaf"
+    for (partition,) in queue.all(partitions):
+        queue.conn.execute(f"alter table {partition} alter column id set (n_distinct = 1)")
+    yield
+    for (partition,) in queue.all(partitions):
+        queue.conn.execute(f"alter table {partition} alter column id reset (n_distinct)")
+    queue.conn.execute("analyze menzil.message")
+
+
+@pytest.mark.usefixtures("misleading_statistics")
+def test_work_for_a_key_does_not_grow_with_the_keys_that_an_open_dequeue_may_hold(queue: Queue, connect) -> None:
+    consumer = connect(autocommit=False)
+
+    def pages(count: int) -> float:
+        """How many pages the second send of so many keys looks at, for each key."""
+        for number in range(2):
+            send = Bulk(queue, f"{count}, {number}")
+            queue.conn.execute(
+                f"insert into menzil.{send.opened.staging} (token, n, endpoint, payload, idempotency_key) "
+                f"select 't', g, 'work', '1', '{count}-' || g from generate_series(0, {count - 1}) g"
+            )
+            if number == 0:
+                assert send.commit("t") == (count, count)
+        queue.conn.execute("update menzil.message set expires_at = now() - interval '2 s'")
+        queue.conn.execute("analyze menzil.message")
+        consumer.execute("select menzil.message_dequeue(60000, 1, array['work'])")
+        [report] = queue.one(
+            "explain (analyze, buffers, format json) select * from menzil.bulk_commit(%s, array['t'], %s)",
+            *(send.send_id, [count]),
+        )
+        consumer.rollback()
+        assert queue.one("select created_count from menzil.bulk_sends where send_id = %s", send.send_id) == 0
+        return float(report["Plan"]["Shared Hit Blocks"]) / count
+
+    few = pages(500)
+    assert pages(8000) < 2 * few

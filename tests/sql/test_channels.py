@@ -72,6 +72,21 @@ def test_names_of_any_letters_are_channels(queue: Queue) -> None:
         assert queue.lease([name]).channel == name
 
 
+def test_names_that_an_older_version_took_can_still_be_changed(queue: Queue) -> None:
+    changes = (
+        ("channel", "select menzil.channel_set(%s, 5)"),
+        ("event_type", "select menzil.create_event_type(%s, 'told')"),
+        ("feed_consumer", "select menzil.feed_advance(%s, 'archive', '700', 0)"),
+    )
+    for table, change in changes:
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="may not begin or end with a space"):
+            queue.conn.execute(change, ["old "])
+        queue.conn.execute(change, ["old"])
+        queue.conn.execute(f"update menzil.{table} set name = 'old ' where name = 'old'")
+        queue.conn.execute(change.replace("5", "6").replace("told", "again"), ["old "])
+    assert queue.one("select max_concurrency from menzil.channels where name = 'old '") == 6
+
+
 def test_a_paused_channel_accepts_and_holds(queue: Queue) -> None:
     queue.call("channel_set", "other")
     held = queue.send_batch("work", 2)
@@ -222,3 +237,34 @@ def test_releasing_twice_is_one_release(queue: Queue) -> None:
     queue.call("channel_release", "work")
     queue.call("channel_release", "work")
     assert events(queue) == ["channel.created", "channel.released"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "channel_set('new')",
+        "channel_set('work', p_max_concurrency => 1)",
+        "channel_pause('work')",
+        "channel_resume('work')",
+        "channel_release('work')",
+        "create_endpoint('new', 'http', '{\"url\": \"https://example.com/\"}')",
+        "alter_endpoint('hook', '{\"url\": \"https://example.org/\"}')",
+        "disable_endpoint('hook')",
+        "enable_endpoint('hook')",
+        "drop_endpoint('hook')",
+        "set_retry_policy('work', '{\"max_retries\": -1}')",
+    ],
+)
+def test_a_session_without_triggers_changes_no_channel(queue: Queue, call: str) -> None:
+    """Nothing would keep the gate in step: a new channel gives out nothing, and a paused one goes on."""
+    queue.call("create_endpoint", "hook", "http", {"url": "https://example.com/"})
+    before = queue.all("select * from menzil.channel order by id"), events(queue)
+    queue.conn.execute("set session_replication_role = replica")
+    try:
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="session_replication_role"):
+            queue.one(f"select menzil.{call}")
+        assert queue.send(), "who changes no channel is not concerned"
+        assert queue.lease()
+    finally:
+        queue.conn.execute("reset session_replication_role")
+    assert (queue.all("select * from menzil.channel order by id"), events(queue)) == before

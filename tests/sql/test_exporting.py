@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import psycopg
@@ -9,7 +12,8 @@ import pytest
 
 from menzil.ops.looking_messages import attempts
 from menzil.ops.run import run
-from tests.sql.clock import created_at
+from tests.sql.background import waiting
+from tests.sql.clock import created_at, until
 from tests.sql.queue import Queue
 from tests.sql.test_archive import months
 from tests.sql.test_archive_upkeep import month
@@ -229,6 +233,70 @@ def test_a_month_that_somebody_reads_stays_for_now(queue: Queue, connect) -> Non
     assert drop(queue, 3, proof) == "busy"
     reader.rollback()
     assert drop(queue, 3, proof) == "dropped"
+
+
+@pytest.mark.parametrize("stranger", ["reads it", "vacuums it"])
+def test_a_month_that_is_taken_for_a_moment_leaves_all_the_same(queue: Queue, connect, stranger: str) -> None:
+    ended(queue, 3)
+    proof = fingerprint(queue, 3)
+    name = queue.one("select to_char(now() - interval '3 months', '\"archive_\"YYYY_MM')")
+    other = connect(autocommit=False)
+    if stranger == "reads it":
+        other.execute("select count(*) from menzil.archive")
+    else:  # VACUUM takes this lock; an automatic one gives way after deadlock_timeout, a second
+        other.execute(f"lock table menzil.{name} in share update exclusive mode")
+    # How long the drop waits depends on it, and a busy machine may stop the timer for a while.
+    queue.conn.execute("set deadlock_timeout = '14s'")
+    leaving = threading.Timer(1.2, other.rollback)
+    leaving.start()
+    try:
+        assert drop(queue, 3, proof) == "dropped"
+    finally:
+        leaving.join()
+    assert queue.one("select current_setting('lock_timeout')") == "0"
+
+
+def test_a_drop_gives_way_to_a_writer_that_waits_for_its_month(queue: Queue, connect) -> None:
+    """The writer holds what the drop needs. Ten tries would take at least 2.7 s, and the writer might meet a deadlock.
+
+    A busy machine may be late, but not always.
+    """
+    assert any(seconds_to_give_way(queue, connect) < 2 for _ in range(5))
+
+
+def seconds_to_give_way(queue: Queue, connect) -> float:
+    message, proof = ended(queue, 3), fingerprint(queue, 3)
+    month_of = queue.one("select to_char(now() - interval '3 months', '\"menzil.archive_\"YYYY_MM')")
+    reader, dropper, eraser = Queue(connect(autocommit=False)), Queue(connect()), Queue(connect())
+    reader.conn.execute("select count(*) from menzil.archive")
+    held = "select exists (select from pg_locks where relation = %s::regclass and pid = %s and granted)"
+    with ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(drop, dropper, 3, fingerprint(queue, 3))
+        until(lambda: answer.done() or queue.one(held, month_of, dropper.conn.info.backend_pid))
+        with waiting(eraser.conn, lambda: eraser.call("message_erase", message), queue.conn) as erased:
+            began = time.monotonic()
+            assert answer.result() == "busy"
+            took = time.monotonic() - began
+    assert erased.result() is True
+    assert fingerprint(queue, 3) != proof
+    reader.conn.rollback()
+    return took
+
+
+def test_a_month_is_held_with_its_long_values_while_it_is_compared(queue: Queue) -> None:
+    ended(queue, 3)
+    name = queue.one("select to_char(now() - interval '3 months', '\"archive_\"YYYY_MM')")
+    with queue.conn.transaction():
+        assert drop(queue, 3, (7, 0, 0)) == "changed"
+        held = queue.all(
+            """select c.relname = %s, l.mode from pg_locks l join pg_class c on c.oid = l.relation
+                where l.pid = pg_backend_pid()
+                  and c.oid in (select unnest(array[t.oid, t.reltoastrelid]) from pg_class t where t.relname = %s)""",
+            name,
+            name,
+        )
+    # Autovacuum takes ShareUpdateExclusiveLock on either of them, and none of these lets it in.
+    assert {(True, "ShareRowExclusiveLock"), (False, "ShareUpdateExclusiveLock")} <= set(held)
 
 
 @pytest.mark.parametrize("call", ["archive_fingerprint(null)", "drop_exported_month(now(), null, 0, 0)"])

@@ -11,8 +11,9 @@ from tests.sql.clock import pass_time
 from tests.sql.queue import Queue
 
 CHECKS = {
-    "schema_version", "copy", "backlog", "oldest_message", "workers", "leases", "places", "jobs", "pulse", "schedules",
-    "circuits", "dead_letters", "ordering_keys", "bridges", "archive_default", "archive_partitions", "snapshots",
+    "schema_version", "copy", "standby", "backlog", "oldest_message", "workers", "leases", "places", "jobs", "pulse",
+    "schedules", "circuits", "dead_letters", "ordering_keys", "bridges", "archive_default", "archive_partitions",
+    "snapshots",
 }  # fmt: skip
 
 

@@ -99,6 +99,28 @@ def test_a_disowned_database_stands_still_until_it_is_adopted(queue: Queue) -> N
     assert queue.lease()
 
 
+@pytest.mark.parametrize("function", ["adopt", "rebuild"])
+def test_a_copy_whose_sequences_stayed_behind_gives_no_id_twice(copy: Queue, function: str) -> None:
+    """Logical replication carries rows, and no values of sequences."""
+    old = copy.send_batch("work", 4)
+    copy.call("message_cancel", old[3])
+    copy.call("create_event_type", "of the original")
+    copy.call("subscribe", "of the original", "work")
+    rows = {table: copy.one(f"select max(id) from menzil.{table}") for table in ("channel", "event", "subscription")}
+    for (sequence,) in copy.conn.execute("select oid::regclass::text from pg_class where relkind = 'S'").fetchall():
+        if sequence.startswith("menzil."):
+            copy.conn.execute(f"alter sequence {sequence} restart")
+    copy.call(function)
+    copy.call("adopt")
+    new = copy.send_batch("work", 3)
+    assert min(new) > max(old)
+    copy.call("channel_set", "new")
+    assert copy.call("subscribe", "of the original", "new") > rows["subscription"]
+    assert copy.one("select id from menzil.channel where name = 'new'") > rows["channel"]
+    assert copy.one("select max(id) from menzil.event") > rows["event"]
+    assert sorted(message.id for message in copy.dequeue(10)) == sorted([*old[:3], *new])
+
+
 def test_a_database_without_a_home_stands_still(queue: Queue) -> None:
     queue.conn.execute("delete from menzil.home")
     try:

@@ -92,6 +92,29 @@ def test_only_a_completed_message_keeps_its_key(queue: Queue, how: str) -> None:
     assert queue.waiting() == ([] if how == "completed" else [again])
 
 
+@pytest.mark.parametrize("how", ["send", "send_many", "bulk"])
+def test_an_expired_message_that_no_dequeue_has_met_yet_holds_no_key(queue: Queue, how: str) -> None:
+    expired = queue.send(idempotency_key="k", expires_at=queue.one("select now() + interval '30 seconds'"))
+    leased = queue.send(idempotency_key="l", expires_at=queue.one("select now() + interval '30 seconds'"))
+    assert len(queue.dequeue(2)) == 2
+    queue.call("message_defer", expired, 1)
+    pass_time(queue.conn, 40)
+    if how == "send":
+        again = queue.send(payload={"n": 2}, idempotency_key="k")
+        assert queue.send(idempotency_key="l") == leased
+    elif how == "send_many":
+        payloads = [Jsonb({"n": 2}), Jsonb({})]
+        again, held = queue.call("send_many", ["work", "work"], payloads, p_idempotency_keys=["k", "l"])
+        assert held == leased
+    else:
+        rows = [row(payload={"n": 2}, idempotency_key="k"), row(payload={}, idempotency_key="l")]
+        assert bulk(queue, *rows) == (2, 1)
+        again = max(queue.waiting())
+    assert again > leased
+    assert [message.id for message in queue.dequeue(5)] == [again]
+    assert queue.status(expired).status == "expired"
+
+
 def test_the_retention_can_be_set(queue: Queue) -> None:
     queue.call("set_setting", "idempotency_retention", "60")
     sent = queue.send(idempotency_key="k")

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from tests.sql.clock import created_at, pass_time
 from tests.sql.queue import Queue
@@ -167,6 +168,12 @@ def test_acts_on_the_message_and_on_its_channel_are_part_of_its_life(queue: Queu
     assert paused.sentence.endswith(": 'work'.")
 
 
+def test_a_change_of_two_words_is_told_without_the_spelling_of_its_event(queue: Queue) -> None:
+    message = queue.send()
+    queue.call("set_retry_policy", "work", Jsonb({"max_retries": 3}))
+    assert any(row.sentence.startswith("Retry policy changed by ") for row in life(queue, message))
+
+
 def test_the_schedule_that_sent_it_is_named(queue: Queue) -> None:
     queue.call("schedule_create", "nightly", "* * * * *", "UTC", "work", {})
     queue.conn.execute("update menzil.schedule set next_at = date_trunc('minute', now()) - interval '1 min'")
@@ -199,3 +206,19 @@ def test_an_unknown_message_is_refused(queue: Queue, function: str) -> None:
         queue.rows(function, 42)
     with pytest.raises(psycopg.errors.NullValueNotAllowed):
         queue.rows(function, None)
+
+
+def test_a_redrive_that_was_taken_back_and_acts_of_the_console_are_told_in_words(queue: Queue) -> None:
+    dead = queue.send()
+    letter = die(queue)
+    queue.call("redrive_message", letter)
+    queue.call("redrive_take_back", letter)
+    sent = queue.send()
+    queue.call("note_act", "send", "message", str(sent))
+    queue.call("note_act", "message-cancel", "message", str(sent))
+    told = [row.sentence for row in life(queue, dead) if row.message_id == dead]
+    assert any(sentence.startswith("Its redrive was taken back by ") for sentence in told)
+    told = [row.sentence for row in life(queue, sent)]
+    assert any(sentence.startswith("Sent in the console by ") for sentence in told)
+    assert any(sentence.startswith("Cancelled in the console by ") for sentence in told)
+    assert not any("Event " in sentence for sentence in told)

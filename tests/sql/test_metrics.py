@@ -86,9 +86,15 @@ def test_the_oldest_message_is_seen_before_anybody_dequeues(queue: Queue, option
 
 def test_a_message_for_tomorrow_is_not_old_and_one_that_nobody_promoted_is(queue: Queue) -> None:
     queue.send(scheduled_at=queue.one("select clock_timestamp() + interval '50 s'"))
-    assert metrics(queue)["oldest_message_age_seconds", None] == 0
+    found = metrics(queue)
+    assert (found["oldest_message_age_seconds", None], found["scheduled", None]) == (0, 1)
     pass_time(queue.conn, 100)
-    assert 50 <= metrics(queue)["oldest_message_age_seconds", None] < 100
+    found = metrics(queue)
+    assert 50 <= found["oldest_message_age_seconds", None] < 100
+    assert (found["queue_depth", "pending"], found["scheduled", None]) == (1, 0), "it waits, and for no time"
+    for small in (2**40, 0):
+        (row,) = queue.all("select * from menzil._waiting(1000, clock_timestamp(), %s) where name = 'work'", small)
+        assert (row.count, row.scheduled) == (1, 0)
 
 
 @pytest.mark.parametrize("circuit", [0, 1, 2])

@@ -125,6 +125,17 @@ def test_the_dequeue_that_ends_an_expired_head_leases_the_next_of_its_key(queue:
     assert {queue.status(id).status for id in expiring} == {"expired"}
 
 
+def test_an_expired_head_does_not_hide_the_next_of_its_key_while_a_cancel_is_young(queue: Queue) -> None:
+    soon = queue.one("select now() + interval '10 seconds'")
+    cancelled = queue.send(ordering_key="k")
+    expiring = [queue.send(ordering_key="k", expires_at=soon) for _ in range(3)]
+    living = queue.send(ordering_key="k")
+    assert queue.call("message_cancel", cancelled) is True
+    pass_time(queue.conn, 11)
+    assert queue.lease().id == living
+    assert {queue.status(id).status for id in expiring} == {"expired"}
+
+
 def test_an_expired_message_behind_the_head_does_not_block_either(queue: Queue) -> None:
     head = queue.send(ordering_key="k")
     expiring = queue.send(ordering_key="k", expires_at=queue.one("select now() + interval '10 seconds'"))

@@ -144,7 +144,7 @@ FUNCTIONS = {
     "purge_endpoint": set(),
     "message_id_at": {M, P},
     "newest_try": {M, P},
-    "message_peek": set(),
+    "message_peek": {P},
     "message_retry_now": set(),
     "message_erase": set(),
     "note_act": set(),
@@ -187,6 +187,7 @@ RELATIONS = {
     # Ends and bodies for our own readers of many: nothing that the view archive does not show.
     "_ends": {"menzil_admin", P},
     "_ends_alike": {"menzil_admin", P},
+    "_channel_names": {"menzil_admin", P},
     "_ended": {"menzil_admin", P},
     "_ended_plainly": {"menzil_admin", P},
     "_ended_with_responses": {"menzil_admin", P},

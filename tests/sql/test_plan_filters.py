@@ -143,7 +143,8 @@ def test_a_rate_that_is_none_is_refused(queue: Queue, rate: float) -> None:
 
 def test_a_rate_that_would_take_years_is_refused(queue: Queue) -> None:
     die(queue)
-    assert refusal(queue, "redrive", {"channel": "work"}, p_rate=1e-9)[1].startswith("At that rate 1 messages")
+    for rate in (1e-9, 1e-310):
+        assert refusal(queue, "redrive", {"channel": "work"}, p_rate=rate)[1].startswith("At that rate 1 messages")
 
 
 def test_a_cancel_has_no_rate(queue: Queue) -> None:

@@ -81,6 +81,23 @@ def test_a_queue_that_lost_its_places_drains_after_a_rebuild(queue: Queue, lost:
     assert queue.one("select coalesce(sum(change), 0) from menzil.size_change") == 0
 
 
+def test_places_without_a_body_hold_nothing_after_a_rebuild(queue: Queue) -> None:
+    """What a dump without the data of the months brings: leases, runs and keys of messages whose bodies are missing."""
+    queue.call("channel_set", "narrow", 2)
+    for _ in range(6):
+        queue.send("work", ordering_key="k")
+        queue.send("narrow")
+        queue.send("work", scheduled_at="2099-01-01", expires_at="2099-01-02")
+    assert queue.dequeue(4)
+    queue.send_batch("work", 5)
+    queue.conn.execute("delete from menzil.message")
+    new = [queue.send("work", ordering_key="k"), queue.send("narrow"), queue.send("work")]
+    assert queue.call("rebuild") == len(new)
+    assert sorted(drain(queue, len(new))) == sorted(new)
+    for table in ("lease", "run", "line", "scheduled", "key_queue", "expiring"):
+        assert queue.one(f"select count(*) from menzil.{table}") == 0, table
+
+
 def test_what_is_in_flight_stays_with_its_worker_and_is_counted(queue: Queue) -> None:
     queue.call("channel_set", "narrow", 2)
     queue.send_batch("narrow", 4)

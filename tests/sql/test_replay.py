@@ -256,6 +256,7 @@ def test_a_rate_keeps_the_order_of_keys(queue: Queue) -> None:
         ("22023", {"p_rate": float("nan")}),
         ("22023", {"p_rate": float("inf")}),
         ("22023", {"p_rate": 1e-9}),
+        ("22023", {"p_rate": 1e-310}),
     ],
 )
 def test_a_bad_range_is_refused_and_replays_nothing(queue: Queue, state: str, changed: dict[str, Any]) -> None:

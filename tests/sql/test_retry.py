@@ -57,6 +57,15 @@ def test_a_channel_has_a_policy_of_its_own(queue: Queue) -> None:
     assert delays(queue, 2, "other") == [10, 20]
 
 
+def test_the_longest_delay_of_the_settings_does_not_shorten_the_base_of_a_policy(queue: Queue) -> None:
+    policy(queue, backoff="fixed", base_delay_seconds=3600)
+    assert delays(queue, 3) == [3600, 3600, 3600]
+    policy(queue, base_delay_seconds=200)
+    assert delays(queue, 3) == [200, 300, 300]
+    policy(queue, base_delay_seconds=600)
+    assert delays(queue, 3) == [600, 600, 600]
+
+
 def test_the_settings_change_the_delays(queue: Queue) -> None:
     queue.call("set_setting", "retry_base_delay", "3")
     queue.call("set_setting", "retry_max_delay", "10")

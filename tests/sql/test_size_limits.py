@@ -403,6 +403,22 @@ def test_a_payload_may_be_as_large_as_the_setting_says(queue: Queue) -> None:
     assert depth(queue) == 2
 
 
+def test_a_refusal_names_what_is_too_large(queue: Queue) -> None:
+    queue.call("set_setting", "max_payload_size", "1024")
+    large = Jsonb({"a": "x" * 1023})
+    queue.send()
+    message = queue.lease()
+    for what, call in (
+        ("payload has 1032", lambda: queue.send(payload={"a": "x" * 1023})),
+        ("headers have 1032", lambda: queue.send(headers=large)),
+        ("metadata has 1032", lambda: queue.send(metadata=large)),
+        ("metadata has 1032", lambda: queue.call("send_many", ["work"], [Jsonb({})], p_metadatas=[large])),
+        ("state has 1025", lambda: queue.defer(message, state=b"x" * 1025)),
+    ):
+        with pytest.raises(psycopg.errors.ProgramLimitExceeded, match=f"The {what} bytes, the limit is 1024"):
+            call()
+
+
 def test_a_megabyte_is_the_default(queue: Queue) -> None:
     assert queue.send(payload="x" * (1_048_576 - 2))
     with pytest.raises(psycopg.errors.ProgramLimitExceeded):

@@ -75,3 +75,17 @@ def test_the_next_dequeue_leases_what_was_shown(queue: Queue, seed: int) -> None
             assert Counter(shown(expected)) == Counter(ids(leased))
         assert Counter(row.priority for row in expected) == Counter(message.priority for message in leased)
     assert exactly > 5
+
+
+def test_probe_whose_lease_ran_out_is_shown_as_the_next(queue: Queue) -> None:
+    queue.call("set_setting", "circuit_breaker_threshold", "1")
+    queue.call("create_endpoint", "hook", "http", {"url": "https://example.com/"})
+    queue.send_batch("hook", 3)
+    (first,) = queue.dequeue(1)
+    queue.fail(first)
+    pass_time(queue.conn, 3600)
+    (probe,) = queue.dequeue(10)
+    assert turns(queue) == []
+    pass_time(queue.conn, 3600)
+    (shown_first,) = turns(queue)
+    assert [message.id for message in queue.dequeue(10)] == [shown_first.message_id] == [probe.id]

@@ -116,6 +116,26 @@ def test_it_says_how_a_message_ended(served: Queue) -> None:
     assert reasons(served, again) == ["next"]
 
 
+def test_no_repair_is_told_that_would_be_refused(served: Queue) -> None:
+    served.call("channel_set", "strict", p_on_dead="block")
+    erased, behind = served.send("strict", ordering_key="k"), served.send("strict", ordering_key="k")
+    served.fail(served.lease(), "[PERMANENT] no")
+    served.call("message_erase", erased)
+    ended = why(served, erased)["ended"]
+    assert ended.sentence.endswith(" Its body was erased.")
+    assert ended.repair is None
+    row = why(served, behind)["key_blocked_by_dead_letter"]
+    assert f"(message {erased}, erased)" in row.sentence
+    assert (row.blocked_by, row.repair) == (str(erased), f"menzil message cancel {erased}")
+    served.call("message_cancel", erased)
+    served.fail(served.lease(), "[PERMANENT] no")
+    served.call("channel_release", "strict")
+    served.call("maintain")
+    ended = why(served, behind)["ended"]
+    assert ended.sentence.endswith(" Its channel 'strict' is gone.")
+    assert ended.repair is None
+
+
 def test_a_message_in_flight_names_its_worker_and_the_end_of_its_lease(served: Queue) -> None:
     sent = served.send()
     served.dequeue(1, worker="w")

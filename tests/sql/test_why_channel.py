@@ -224,12 +224,14 @@ def test_a_channel_without_a_worker_says_so_carefully(queue: Queue) -> None:
     assert "A program that calls message_dequeue itself may" in why(queue, sent)["no_worker"].sentence
     queue.call("worker_stop", "w")
     assert "no_worker" not in reasons(queue, sent), "programs of their own dequeue, and no worker is registered"
+    assert state(queue).workers is None, "and channel_state says the same"
     pass_time(queue.conn, 60)
     queue.conn.execute("select setval('menzil.swept_at', 1700000000000000)")
     said = why(queue, sent)["no_worker"].sentence
     assert (
         said == "No live worker serves channel 'work'. The last dequeue of any channel was at 2023-11-14 22:13:20 UTC."
     )
+    assert state(queue).workers == 0
     queue.call("worker_hello", "w", "host", 1, "0", ["work"])
     assert reasons(queue, sent) == ["next"]
     assert state(queue).workers == 1

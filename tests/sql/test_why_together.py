@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from tests.sql.clock import pass_time
@@ -69,3 +71,77 @@ def test_everything_at_once_is_told_in_the_order_of_weight(served: Queue) -> Non
     assert reasons(served, sent) == ["channel_paused", "scheduled", "concurrency_full", "rate_full", "expires_first"]
     assert why(served, sent)["scheduled"].until == soon
     assert why(served, sent)["expires_first"].until == late
+
+
+def test_what_a_paused_channel_holds_is_not_before_it(served: Queue) -> None:
+    sent = served.send()
+    for _ in range(3):
+        served.send("other", priority=9)
+    assert why(served, sent)["waiting_turn"].sentence.endswith("3 of a higher priority in other channels.")
+    served.call("channel_pause", "other")
+    assert reasons(served, sent) == ["next"], "before a dequeue has read the log"
+    served.call("maintain")
+    assert reasons(served, sent) == ["next"], "and after it"
+
+
+def test_a_message_that_no_worker_serves_says_that_it_expires(queue: Queue) -> None:
+    soon = queue.one("select clock_timestamp() + interval '1 min'")
+    sent = queue.send(expires_at=soon)
+    assert reasons(queue, sent) == ["no_worker", "next", "expires_first"]
+    assert why(queue, sent)["expires_first"].sentence.endswith("UTC, unless it is leased before.")
+    queue.call("worker_hello", "w", "host", 1, "0", ["work"], 2)
+    assert reasons(queue, sent) == ["next"]
+
+
+def test_a_head_that_its_consumer_deferred_is_not_said_to_be_retried(served: Queue) -> None:
+    head, behind = served.send(ordering_key="k"), served.send(ordering_key="k")
+    served.fail(served.lease(), "ValueError: an earlier try")
+    assert "is tried again at" in why(served, behind)["behind_key"].sentence
+    served.call("message_retry_now", head)
+    tomorrow = served.one("select clock_timestamp() + interval '1 day'")
+    served.defer(served.lease(), tomorrow)
+    told = why(served, behind)["behind_key"]
+    assert told.sentence == (
+        f"The consumer of message {head} of its ordering key deferred it to {tomorrow:%Y-%m-%d %H:%M:%S} UTC."
+    )
+    assert (told.until, told.repair) == (tomorrow, f"menzil message retry-now {head}")
+
+
+def test_a_rate_that_was_lowered_is_full_until_enough_leases_left_its_window(served: Queue) -> None:
+    served.call("channel_set", "work", None, None, 60_000, 10)
+    served.send_batch("work", 11)
+    for _ in range(2):
+        served.dequeue(5)
+        pass_time(served.conn, 20)
+    (waits,) = served.waiting()
+    first, second = served.one("select released_at from menzil.gate where released_at <> '{}'")
+    minute = timedelta(minutes=1)
+    assert why(served, waits)["rate_full"].until == first + minute
+    for count, until in ((6, first), (5, second), (3, second)):
+        served.call("channel_set", "work", None, None, 60_000, count)
+        assert why(served, waits)["rate_full"].until == until + minute, count
+        assert served.rows("channel_state", "work")[0].next_slot_at == until + minute, count
+    pass_time(served.conn, 21)
+    assert served.dequeue(1) == [], "the first five have left the window, and five of three are still in it"
+    assert why(served, waits)["rate_full"].until == second + minute - timedelta(seconds=21)
+    pass_time(served.conn, 20)
+    assert "rate_full" not in reasons(served, waits)
+    assert len(served.dequeue(1)) == 1
+
+
+def test_a_message_that_came_due_waits_and_is_not_for_later_though_no_dequeue_has_moved_it(served: Queue) -> None:
+    soon = served.send(scheduled_at=served.one("select now() + interval '10 s'"))
+    served.send(scheduled_at="2099-01-01+00")
+    (row,) = served.rows("channel_state", "work")
+    assert (row.waiting, row.scheduled, row.oldest_at) == (0, 2, None)
+    pass_time(served.conn, 60)
+    assert "scheduled" not in why(served, soon)
+    for (row,) in (
+        served.rows("channel_state", "work"),
+        [r for r in served.rows("channel_state") if r.channel == "work"],
+    ):
+        assert (row.waiting, row.scheduled, row.waiting_by_priority) == (1, 1, {})
+        assert row.oldest_at is not None
+    served.lease()
+    (row,) = served.rows("channel_state", "work")
+    assert (row.waiting, row.scheduled, row.in_flight) == (0, 1, 1)

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.sql.clock import pass_time
+from tests.sql.clock import pass_time, until
 from tests.sql.queue import Queue
 
 HOOK = {"url": "https://example.com/hook", "auth": {"type": "bearer", "token": "s3cret-token"}}
@@ -199,6 +199,26 @@ def test_no_wake_up_call_when_the_setting_is_off(queue: Queue, connect: Callable
         listener.execute("listen menzil_wake")
         queue.call("worker_wait")
         assert woken(listener, queue.send) == 0
+
+
+def test_a_worker_that_waits_is_told_when_something_is_due(queue: Queue) -> None:
+    queue.call("channel_set", "work")
+    assert queue.call("worker_wait") is None, "nothing is due, however long it waits"
+    queue.conn.execute("select menzil.send_with_options('work', '1', p_scheduled_at => now() + interval '1 hour')")
+    assert queue.dequeue() == []
+    assert 3_000 < queue.call("worker_wait") <= 3_600
+
+
+def test_a_worker_does_not_wait_while_the_log_has_more_than_a_dequeue_folds(queue: Queue) -> None:
+    queue.call("channel_set", "work")
+    queue.call("channel_set", "unread")
+    for _ in range(3_000):
+        queue.send("unread")
+    sent = queue.send("work")
+    assert queue.call("worker_wait") == 0
+    (message,) = until(lambda: queue.dequeue(channels=["work"]))
+    assert message.id == sent
+    assert queue.call("worker_wait") > 0, "the end of its lease"
 
 
 def test_responses_are_kept_with_the_message_and_with_each_try(queue: Queue) -> None:

@@ -47,6 +47,8 @@ These waits are part of what menzil promises, so they have no row above.
 | who waits | for what | how long |
 |---|---|---|
 | a send with an idempotency key | an open transaction that sent the same key to the same channel: its commit decides | until it ends |
+| a send with an idempotency key that no message holds any more | an open transaction that forgets the key (`cleanup_used_keys`, `maintain`) or erased the message that had it | until it ends |
+| a send whose idempotency key a waiting message has that expired | an open dequeue that holds the lane of that message and may have leased it; then the message keeps its key | at most 50 ms, once a second in a transaction; less for each further lane |
 | a settle or heartbeat | an open settle of a message of the same lease; `p_apart` gives every message a lease of its own | until it ends |
 | `message_cancel`, `channel_set`, `channel_pause`, `channel_resume`, `channel_purge`, circuit breaker functions | an open dequeue that holds a lane of that channel | until it ends |
 | an administrator | another administrator who changes the same channel, endpoint, bridge, schedule, setting or event type | until it ends |

@@ -13,9 +13,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from menzil.console import Access, Console
 from menzil.embedded import binaries
 from menzil.embedded.account import server_account
 from menzil.install import migrate
+from tests.console.seat import served
 from tests.memory import MEMORY
 from tests.strangers.busy import Busy, drain, live, prepare
 
@@ -119,6 +121,44 @@ def fail_over_under_load(pair: Pair) -> None:
 
 def test_a_standby_that_takes_over_under_load_has_everything(pair: Pair) -> None:
     fail_over_under_load(pair)
+
+
+def test_a_standby_says_of_when_it_is_once_its_replay_is_late(pair: Pair) -> None:
+    pair.add_standby()
+    copy = pair.dsn.replace(f"port={pair.port}", f"port={pair.port + 1}")
+    seen = "select standby, at is not null, behind from menzil._replay_seen('0 s')"
+    said = "select status, detail from menzil.health_check() where check_name = 'standby'"
+
+    def until(wanted: tuple[object, ...]) -> None:
+        deadline = time.monotonic() + 60
+        while (found := standby.execute(seen).fetchone()) != wanted:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.02)
+
+    with psycopg.connect(pair.dsn, autocommit=True) as primary, psycopg.connect(copy, autocommit=True) as standby:
+        try:
+            assert primary.execute(seen).fetchone() == (False, False, None)
+            assert primary.execute(said).fetchone() == ("ok", "This server is no standby.")
+            primary.execute("select menzil.channel_set('late')")
+            until((True, True, False))
+            standby.execute("select pg_wal_replay_pause()")
+            primary.execute("select menzil.channel_pause('late')")
+            until((True, True, True))
+            with served(Console(copy, local=Access.operator("ada"))) as browser:
+                page = browser.get("/acts/channel-resume?channel=late")
+                done = browser.post("/acts/channel-resume/do", {"csrf": page.field("csrf"), "plan": page.field("plan")})
+                assert done.status == 409
+                assert "This server is a standby, and nothing can be changed on it." in done.words
+            row = standby.execute(said).fetchone()
+            assert row is not None
+            assert row[1].startswith("This server is a standby")
+            standby.execute("select pg_wal_replay_resume()")
+            until((True, True, False))
+        finally:
+            standby.close()
+            pair.port += 1
+            pair.stop()
+            pair.port -= 1
 
 
 @pytest.mark.torture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,3 +57,29 @@ def test_sends_can_always_be_prepared_beside_an_idle_worker(two_phase: Stage):
             status = conn.execute("select status from menzil.message_status(%s)", one).fetchone()
             assert status is not None
             assert status[0] in ("pending", "processing", "completed", "failed")
+
+
+def test_message_that_a_prepared_transaction_holds_is_not_said_to_be_freed_by_ending_a_process(two_phase: Stage):
+    with psycopg.connect(two_phase.dsn, autocommit=True) as conn:
+        conn.execute("select menzil.channel_set('prepared')")
+        row = conn.execute("select menzil.send('prepared', '{}')").fetchone()
+        assert row is not None
+        conn.execute("begin")
+        conn.execute("select menzil.message_cancel(%s)", row)
+        conn.execute("prepare transaction 'a cancel'")
+        try:
+            held = "select sentence, repair from menzil.message_why(%s) where reason = 'held'"
+            wanted = (
+                "The prepared transaction 'a cancel' holds the message itself: it may be cancelling it. Consumers "
+                "leave it out until COMMIT PREPARED or ROLLBACK PREPARED ends it."
+            )
+            deadline = time.monotonic() + 60
+            told: dict[str, str | None] = {}
+            # It is told after a second. Before that, a consumer of all channels may have set the message aside.
+            while wanted not in told:
+                assert time.monotonic() < deadline, told
+                time.sleep(0.05)
+                told |= conn.execute(held, row).fetchall()
+            assert told[wanted] is None
+        finally:
+            conn.execute("rollback prepared 'a cancel'")

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
+import menzil
 from menzil.cli import given, progress, show
 from menzil.cli.endpoint.config import merged
 from menzil.cli.lazy import LazyGroup
@@ -163,3 +164,21 @@ def test_the_page_about_waiting_explains_every_reason() -> None:
         for row in table.splitlines()
         for word in re.findall(r"`([a-z_]+)`", row.split("|")[1] if "|" in row else "")
     } == set(reasons)
+
+
+def test_commands_that_texts_of_the_program_name_are_there() -> None:
+    """Hints say what to type: a command that was renamed must not stay in one."""
+    from menzil.cli import main
+
+    there = set(commands(main))
+    groups = {typed.rpartition(" ")[0] for typed in there} | {typed.rsplit(" ", 2)[0] for typed in there}
+    source = Path(menzil.__file__).parent
+    named = {
+        found[1]
+        for suffix in ("py", "sql", "html")
+        for path in source.rglob(f"*.{suffix}")
+        for found in re.finditer(r"`(menzil(?: [a-z][a-z-]*)+)", path.read_text())
+    }
+    assert len(named) > 50
+    wrong = {one for one in named if one not in groups and not any(f"{one} ".startswith(f"{it} ") for it in there)}
+    assert wrong == set()

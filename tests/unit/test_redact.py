@@ -186,6 +186,26 @@ def test_one_text_in_place_of_a_list_is_refused() -> None:
         Redactor("password")
 
 
+class Once(dict[str, Any]):
+    """An object of a handler's answer, which is read a few times at most."""
+
+    def items(self) -> Any:
+        self.asked = getattr(self, "asked", 0) + 1
+        assert self.asked < 10, "the circle is gone round and round"
+        return super().items()
+
+
+def test_a_circle_is_gone_round_once_and_left_for_json_to_refuse() -> None:
+    circle = Once(password=SECRET, name="ada")
+    circle["boss"] = [{"of": circle}]
+    circle["twins"] = [twin := {"token": SECRET}, twin]
+    redacted = REDACT.value(circle)
+    assert (redacted["password"], redacted["name"]) == (MARK, "ada")
+    assert redacted["twins"] == [{"token": MARK}, {"token": MARK}]
+    with pytest.raises(ValueError, match="Circular reference"):
+        json.dumps(redacted)
+
+
 def test_documents_nested_deeper_than_the_stack_are_redacted() -> None:
     text = '{"a":' * 50_000 + '{"password": "x", "b": 1}' + "}" * 50_000
     assert REDACT.json(text).count(MARK) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import re
 import threading
 from typing import Any
@@ -13,7 +14,7 @@ from sqlalchemy import orm
 from sqlalchemy.ext.asyncio import async_sessionmaker
 
 import menzil
-from menzil.worker import outcomes
+from menzil.worker import outcomes, trace
 from menzil.worker.address import Address
 from menzil.worker.handler import Handler
 from menzil.worker.log import Hide
@@ -70,7 +71,8 @@ def test_functions_of_every_kind_may_be_handlers(function: Any, is_async: bool) 
         (("emails",), works, {"concurrency": "3"}, "whole number"),
         (("emails",), yields, {}, "has a yield"),
         (("emails",), yields_later, {}, "has a yield"),
-        (("emails",), works, {"lease": 0.5}, "a second or more"),
+        (("emails",), works, {"lease": 0.5}, "1 second to 7 days"),
+        (("emails",), works, {"lease": 604_801}, "1 second to 7 days"),
         (("emails",), "works", {}, "must be a function"),
     ],
 )
@@ -141,6 +143,9 @@ def test_a_channel_has_one_handler() -> None:
         {"max_bytes": 0},
         {"channels": "emails"},
         {"lease": 0.1},
+        {"lease": 604_801},
+        {"lease": math.nan},
+        {"grace": math.nan},
         {"batch": 0},
         {"grace": -1},
         {"poll": (1.0, 0.5)},
@@ -236,6 +241,15 @@ def test_an_exception_whose_text_cannot_be_read_is_still_a_failure() -> None:
             raise RuntimeError("no text")
 
     assert "OddError: (its text cannot be read)" in outcomes.failure(OddError(), HIDE).reason
+
+
+def test_an_exception_that_cannot_be_looked_at_is_still_a_failure() -> None:
+    class OddError(Exception):
+        def __getattribute__(self, name: str) -> Any:
+            raise RuntimeError(name)
+
+    assert outcomes.failure(OddError(), HIDE).reason.endswith("OddError: (its text cannot be read)")
+    assert trace.full(OddError(), HIDE).endswith("OddError: (its traceback cannot be read)")
 
 
 def test_threads_are_used_again_and_a_hanging_one_is_given_up() -> None:

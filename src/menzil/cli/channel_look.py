@@ -69,8 +69,7 @@ def show_channel(one: dict[str, object]) -> None:
     titles = {"next": "next", "blocked": "blocked keys", "served_by": "served by", "acts": "last acts"}
     for part, columns in parts.items():
         rows = one[part]
-        assert isinstance(rows, list)
-        if rows:
+        if isinstance(rows, list) and rows:
             click.echo(f"\n{titles[part]}")
             table(rows, columns)
 

@@ -17,3 +17,8 @@ class Finite(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a number that can be counted to.", param, ctx)
         return number
+
+
+#: Messages per second. At a slower rate a single message takes more than ten years, which SQL refuses. At one much
+#: slower the length of time is infinite, and no sentence about it could be written.
+RATE = Finite(min=1e-9, max=1_000_000)

@@ -9,7 +9,7 @@ import click
 
 from menzil.cli import given
 from menzil.cli.database import Database, on_database
-from menzil.cli.finite import Finite
+from menzil.cli.finite import RATE
 from menzil.cli.names import knowing_names, limit_option
 from menzil.cli.plan import yes_option
 from menzil.cli.progress import Progress
@@ -20,7 +20,7 @@ from menzil.watch import plans as looks
 
 _LISTED = ["id", "kind", "status", "counted", "done", "skipped", "percent", "rate", "actor", "created_at", "last_error"]
 _SHOWN = (
-    "id", "status", "sentence", "note", "actor", "via", "counted", "done", "skipped", "taken_back", "percent",
+    "id", "status", "sentence", "cause", "note", "actor", "via", "counted", "done", "skipped", "taken_back", "percent",
     "created_at", "started_at", "ended_at", "last_due_at", "last_error",
 )  # fmt: skip
 
@@ -55,7 +55,7 @@ def list_plans(db: Database, status: str | None, before: int | None, limit: int,
 @on_database
 def show(db: Database, plan_id: int, as_json: bool) -> None:
     """Show how far a plan is, and what became of its messages."""
-    found = looks.one(db.run, plan_id)
+    found = looks.with_cause(db.run, looks.one(db.run, plan_id))
     if as_json:
         document(found)
         return
@@ -90,7 +90,7 @@ def show(db: Database, plan_id: int, as_json: bool) -> None:
 @click.option("--status", type=click.Choice(ENDED), help="replay: only those that ended so.")
 @click.option("--since", type=given.when, metavar="TIME", help="Died (redrive) or created at this time or later …")
 @click.option("--until", type=given.when, metavar="TIME", help="… and before this one.")
-@click.option("--rate", type=Finite(min=0, min_open=True), metavar="N", help="So many per second.")
+@click.option("--rate", type=RATE, metavar="N", help="So many per second.")
 @click.option("--note", metavar="TEXT", help="Why, for people.")
 @click.option("--key", metavar="TEXT", help="The same command with the same key makes one plan, however often it runs.")
 @yes_option
@@ -123,7 +123,7 @@ def create(
         plan_id = db.run(plans.plan_create(kind, where, rate, note, key))
     if yes:
         db.run(plans.plan_run(plan_id))
-    found = looks.one(db.run, plan_id)
+    found = looks.with_cause(db.run, looks.one(db.run, plan_id))
     say(found["sentence"])
     if found["seconds_left"] is not None:
         say(f"It takes {duration(found['seconds_left'])} at that rate.")

@@ -48,8 +48,11 @@ def pulse(
         return
     points = found["points"]
     for name in ("sent", "completed", "failed_tries"):
-        numbers = [point[name] for point in points]
+        numbers = [point[name] or 0 for point in points]
         click.echo(f"{name.replace('_', ' '):13} {bars(numbers[-120:])}  {sum(numbers):,}, most {max(numbers):,}")
+    if found["uncounted_since"] is not None:
+        stopped = cell(found["uncounted_since"])
+        say(f"Not counted since {stopped}: the job pulse, which runs inside workers, does not run.")
     rows = [point for point in points if any(point[name] for name in ("sent", "completed", "failed_tries", "waiting"))]
     if not rows:
         say("Nothing passed in this time. Workers and the job `pulse` write it down: `menzil worker`.")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from menzil.cli.database import Database, on_database
-from menzil.cli.finite import Finite
+from menzil.cli.finite import RATE
 from menzil.cli.paced import carry_out_paced, of_cause
 from menzil.cli.plan import carry_out, yes_option
 from menzil.cli.progress import Progress
@@ -22,7 +22,7 @@ from menzil.watch import redriving
 @click.option("--endpoint", metavar="NAME", help="All failed ones of this endpoint or channel.")
 @click.option("--all", "everything", is_flag=True, help="All failed ones.")
 @click.option("--cause", metavar="TEXT", help="With --endpoint or --all: only of this cause, as `dlq causes` words it.")
-@click.option("--rate", type=Finite(min=0, min_open=True), metavar="N", help="So many per second, as a plan.")
+@click.option("--rate", type=RATE, metavar="N", help="So many per second, as a plan.")
 @yes_option
 @json_option
 @on_database

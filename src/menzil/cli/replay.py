@@ -8,7 +8,7 @@ import click
 
 from menzil.cli import given
 from menzil.cli.database import Database, on_database
-from menzil.cli.finite import Finite
+from menzil.cli.finite import RATE
 from menzil.cli.names import knowing_names
 from menzil.cli.paced import carry_out_paced
 from menzil.cli.plan import carry_out, yes_option
@@ -24,7 +24,7 @@ from menzil.ops.looking_messages import ENDED
 @click.option("--from", "start", type=given.when, metavar="TIME", help="… created at this time or later …")
 @click.option("--to", "end", type=given.when, metavar="TIME", help="… and before this one.  [default: now]")
 @click.option("--status", type=click.Choice(ENDED), help="Only those that ended so.")
-@click.option("--rate", type=Finite(min=0, min_open=True), metavar="N", help="So many per second.")
+@click.option("--rate", type=RATE, metavar="N", help="So many per second.")
 @yes_option
 @json_option
 @on_database

@@ -10,8 +10,9 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,9 +23,14 @@ from menzil.model.errors import ConnectionFailedError, UsageError
 from menzil.ops import connecting
 from menzil.ops.connecting import AsyncConn, Conn
 from menzil.ops.dsn import server_of
+from menzil.ops.op import Op
 from menzil.ops.preparing import Preparing
 
 LOGGER = logging.getLogger("menzil.client")
+
+#: A pool that cannot connect tries again after 1, 2, 4 … seconds and for 5 minutes: then it would notice late that the
+#: server is back. So it gives up after so many seconds, and the next call begins anew; a call that waits asks again.
+RECONNECT, ASK_AGAIN = 8.0, 10.0
 
 # Pools of the parent process after a fork: never used, never closed, so that the parent keeps its sockets.
 _inherited: list[object] = []
@@ -37,6 +43,17 @@ class PoolOptions:
     prepare: bool
     max_size: int
     timeout: float
+    #: What bounds the handshake of a sync pool; without it, it waits for as long as an installation holds its lock.
+    limits: Op[None] | None = None
+    #: Seconds until an attempt to connect gives up, so that the next call begins a new one.
+    reconnect: float = RECONNECT
+
+    def __post_init__(self) -> None:
+        """Refuse what could never connect now, not at the first call."""
+        if type(self.max_size) is not int or self.max_size < 1:
+            raise UsageError(f"max_connections is a whole number, 1 or more, not {self.max_size!r}.")
+        if self.timeout is None or not self.timeout > 0:
+            raise UsageError(f"The timeout must be more than zero seconds, not {self.timeout}.")
 
     def connect_kwargs(self, dsn: str) -> dict[str, Any]:
         """Return what to connect with besides the caller's DSN; what the DSN says itself stays."""
@@ -45,7 +62,8 @@ class PoolOptions:
     def pool_kwargs(self, dsn: str) -> dict[str, Any]:
         """Return what both pools are made with."""
         sizes = {"min_size": 0, "max_size": self.max_size, "timeout": self.timeout, "num_workers": 1}
-        return {"conninfo": dsn, "kwargs": self.connect_kwargs(dsn), "open": False, "name": "menzil", **sizes}
+        found = {"conninfo": dsn, "kwargs": self.connect_kwargs(dsn), "open": False, "name": "menzil", **sizes}
+        return found | {"reconnect_timeout": self.reconnect}
 
 
 def _still_there(conn: Conn | AsyncConn) -> None:
@@ -55,9 +73,21 @@ def _still_there(conn: Conn | AsyncConn) -> None:
     conn.pgconn.consume_input()
 
 
-def _busy(options: PoolOptions) -> ConnectionFailedError:
+def _waits(timeout: float) -> Iterator[float]:
+    """How long to wait each time, until the time is over."""
+    ends = time.monotonic() + timeout
+    yield min(timeout, ASK_AGAIN)
+    while (left := ends - time.monotonic()) > 0:
+        yield min(left, ASK_AGAIN)
+
+
+class AllBusyError(ConnectionFailedError):
+    """The server answers, and no connection came free in time."""
+
+
+def _busy(options: PoolOptions) -> AllBusyError:
     sentence = f"All {options.max_size} connections were busy for {options.timeout:g} seconds."
-    return ConnectionFailedError(sentence, hint="give Menzil(max_connections=…) more of them")
+    return AllBusyError(sentence, hint="give Menzil(max_connections=…) more of them")
 
 
 class OwnPool:
@@ -84,10 +114,11 @@ class OwnPool:
         if pool is None or self._pid != os.getpid():
             pool = self._open()
         try:
-            return pool.getconn()
-        except PoolTimeout:
+            for patience in _waits(self._options.timeout):
+                with suppress(PoolTimeout):
+                    return pool.getconn(patience)
             connecting.connect(self._dsn, self._kwargs).close()  # says why, if the server is the reason
-            raise _busy(self._options) from None
+            raise _busy(self._options)
         except PoolClosed:
             raise UsageError("This client is closed.") from None
 
@@ -104,7 +135,7 @@ class OwnPool:
             if self._pool is None:
                 with connecting.connect(self._dsn, self._kwargs) as conn:
                     connecting.configure(conn)
-                    self.read_committed = connecting.handshake(conn, "client", self._dsn)
+                    self.read_committed = connecting.handshake(conn, "client", self._dsn, self._options.limits)
                 kwargs = self._options.pool_kwargs(self._dsn)
                 self._pool = ConnectionPool(configure=self._configure, check=_still_there, **kwargs)
                 self._pool.open()
@@ -147,17 +178,21 @@ class AsyncOwnPool:
         if self._loop is not asyncio.get_running_loop():
             raise UsageError("This AsyncMenzil belongs to another event loop.", hint="make one for each loop")
         try:
-            conn = await pool.getconn()
-        except PoolTimeout:
-            tried = await connecting.connect_async(self._dsn, self._kwargs)  # says why, if the server is the reason
-            await tried.close()
-            raise _busy(self._options) from None
+            conn = await self._wait(pool)
         except PoolClosed:
             raise UsageError("This client is closed.") from None
         try:
             yield conn
         finally:
             await pool.putconn(conn)
+
+    async def _wait(self, pool: AsyncConnectionPool[AsyncConn]) -> AsyncConn:
+        for patience in _waits(self._options.timeout):
+            with suppress(PoolTimeout):
+                return await pool.getconn(patience)
+        tried = await connecting.connect_async(self._dsn, self._kwargs)  # says why, if the server is the reason
+        await tried.close()
+        raise _busy(self._options)
 
     async def _open(self) -> AsyncConnectionPool[AsyncConn]:
         async with self._lock:

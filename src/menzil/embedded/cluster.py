@@ -135,7 +135,7 @@ def _run(plan: Plan, name: str, *arguments: str) -> None:
     if done.returncode:
         complaint = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         wrong = next((line for line in complaint if "error:" in line or "FATAL" in line), " ".join(complaint[-1:]))
-        raise StartError(f"{name} failed: {wrong}", "make room, or choose another directory with --data-dir")
+        raise StartError(f"{name} failed: {wrong}", "make room, or choose another directory with MENZIL_PG_DIR")
 
 
 def _sync_directory(path: Path) -> None:

@@ -12,7 +12,7 @@ from menzil.embedded.account import Account, first_closed, server_account
 from menzil.embedded.errors import EmbeddedError
 from menzil.embedded.home import Home
 
-HINT = "choose another directory with --data-dir or MENZIL_PG_DIR"
+HINT = "choose another directory with MENZIL_PG_DIR, or --data-dir of `menzil pg`"
 
 
 def data_dir(given: Path | str | None = None) -> Path:

@@ -55,7 +55,9 @@ def record_objects() -> str:
 
 def record_code(tree: Tree) -> str:
     """Return the statement that books the code as applied."""
-    book = text("record_code").format(version=tree.version, checksum=tree.code_checksum, package=package_version())
+    book = text("record_code").format(
+        version=tree.version, checksum=tree.code_checksum, package=package_version(), roles=text("roles")
+    )
     return f"{book}\n{_note(tree, tree.version)}"
 
 

@@ -40,14 +40,15 @@ def explain(error: psycopg.Error, doing: str) -> MenzilError:
     doing = " at ".join([doing, *getattr(error, "__notes__", [])])
     if state is None or state.startswith("08") or state in ENDED:
         return ConnectionFailedError(f"The connection was lost while {doing}: {sentence}.", sqlstate=state)
+    hint = error.diag.message_hint
+    ours = error.diag.source_function == "exec_stmt_raise"  # our own SQL said it, as a whole sentence
     if state == "42501":
         return PermissionDeniedError(
             f"The role has not the right, while {doing}: {sentence}.",
-            hint="run it as the role that owns schema menzil, or as a member of that role",
+            hint=(ours and hint) or "run it as the role that owns schema menzil, or as a member of that role",
         )
     if state == READ_ONLY:
         return read_only()
-    hint = error.diag.message_hint
-    if error.diag.source_function == "exec_stmt_raise":  # our own SQL said it, as a whole sentence
+    if ours:
         return InstallError(sentence, sqlstate=state, hint=hint)
     return InstallError(f"The database refused while {doing}: {sentence}.", sqlstate=state, hint=hint)

@@ -70,7 +70,7 @@ class State:
             and self.code.checksum == tree.code_checksum
             # A new server release prints views differently, so the books are written anew.
             and self.code.server_major == self.probe.server_major
-            # A role that was made since then still needs its grants.
+            # A role that was made since then, or that a dump without rights brought none, still needs its grants.
             and self.code.roles == self.probe.roles
         )
 
@@ -82,7 +82,8 @@ class State:
 def read(conn: psycopg.Connection[Any]) -> State:
     """Read the books; call it inside a transaction or on an autocommit connection."""
     with conn.cursor(row_factory=class_row(Probe)) as cursor:
-        probe = cursor.execute(books.statement(books.text("state")), prepare=False).fetchone()
+        text = books.text("state").format(roles=books.text("roles"))
+        probe = cursor.execute(books.statement(text), prepare=False).fetchone()
     assert probe is not None
     applied: dict[int, tuple[str, str]] = {}
     code = None

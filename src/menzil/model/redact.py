@@ -78,18 +78,27 @@ class Redactor:
         if not self._rules:
             return value
         top: list[Any] = [None]
-        # Without recursion: what to redact, the container its copy belongs to, and where in it.
+        # Without recursion: what to redact, the container its copy belongs to, and where in it. Without a container:
+        # the id of an object that has been copied with all that it holds.
         todo: list[tuple[Any, Any, Any, States]] = [(value, top, 0, self._rules.start())]
+        around: set[int] = set()  # ids of the objects that hold this one
         while todo:
             one, container, place, states = todo.pop()
-            if self._rules.hits(states) or (isinstance(place, str) and self._rules.key(place)):
+            if container is None:
+                around.discard(one)
+            elif self._rules.hits(states) or (isinstance(place, str) and self._rules.key(place)):
                 container[place] = MARK
-            elif isinstance(one, Mapping):
-                copy = container[place] = dict.fromkeys(one)
-                todo += [(each, copy, key, self._rules.enter(states, str(key))) for key, each in one.items()]
-            elif isinstance(one, list | tuple):
-                items = container[place] = [None] * len(one)
-                todo += [(each, items, index, self._rules.enter(states, index)) for index, each in enumerate(one)]
-            else:
+            elif not isinstance(one, Mapping | list | tuple):
                 container[place] = self.text(one) if isinstance(one, str) else one
+            elif id(one) in around:
+                container[place] = one  # a circle: no JSON can say it, and who writes it is told so
+            else:
+                around.add(id(one))
+                todo.append((id(one), None, None, states))
+                if isinstance(one, Mapping):
+                    copy = container[place] = dict.fromkeys(one)
+                    todo += [(each, copy, key, self._rules.enter(states, str(key))) for key, each in one.items()]
+                else:
+                    items = container[place] = [None] * len(one)
+                    todo += [(each, items, index, self._rules.enter(states, index)) for index, each in enumerate(one)]
         return top[0]

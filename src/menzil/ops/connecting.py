@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -19,8 +19,10 @@ from menzil.model.version import SCHEMA_VERSION_KNOWN
 from menzil.ops import upkeep
 from menzil.ops.dsn import cannot_reach, explained, understood
 from menzil.ops.loading import read_plainly
+from menzil.ops.op import Op
 from menzil.ops.run import run, run_async
 
+T = TypeVar("T")
 Conn = psycopg.Connection[Any]
 AsyncConn = psycopg.AsyncConnection[Any]
 
@@ -68,13 +70,16 @@ async def configure_async(conn: AsyncConn) -> None:
     await conn.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
 
 
-def handshake(conn: Conn, who: str, dsn: str) -> bool:
-    """Refuse a schema that this client or worker does not fit; tell whether a lone statement is READ COMMITTED."""
+def handshake(conn: Conn, who: str, dsn: str, limits: Op[None] | None = None) -> bool:
+    """Refuse a schema that this client or worker does not fit; tell whether a lone statement is READ COMMITTED.
+
+    `limits`: what bounds each question, for a caller that would rather have no answer than wait for a lock.
+    """
     try:
         try:
-            return _fits(run(conn, upkeep.handshake(), own=True), who)
+            return _fits(_bounded(conn, upkeep.handshake(), limits), who)
         except SchemaMissingError:
-            raise _too_old(run(conn, upkeep.schema_version(), own=True), who) from None
+            raise _too_old(_bounded(conn, upkeep.schema_version(), limits), who) from None
     except SchemaMissingError as error:
         raise explained(_missing(conn, error), dsn) from error
     except MenzilError as error:
@@ -92,6 +97,14 @@ async def handshake_async(conn: AsyncConn, who: str, dsn: str) -> bool:
         raise explained(_missing(conn, error), dsn) from error
     except MenzilError as error:
         raise explained(_granted(conn, error, who), dsn) from error.__cause__
+
+
+def _bounded(conn: Conn, asked: Op[T], limits: Op[None] | None) -> T:
+    if limits is None:
+        return run(conn, asked, own=True)
+    with conn.transaction():
+        run(conn, limits, own=True)
+        return run(conn, asked, own=True)
 
 
 def _missing(conn: Conn | AsyncConn, error: SchemaMissingError) -> SchemaMissingError:

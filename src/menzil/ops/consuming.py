@@ -241,7 +241,7 @@ def _tokens(leases: Sequence[Leased]) -> tuple[str, str]:
         ids, attempts = [lease.id for lease in leases], [lease.attempt for lease in leases]
     except AttributeError:
         raise _no_message(leases) from None
-    return values.numbers(map(str, ids)), values.numbers(map(str, attempts))
+    return values.integers(ids), values.integers(attempts)
 
 
 def _no_message(leases: Sequence[object]) -> UsageError:
@@ -251,9 +251,14 @@ def _no_message(leases: Sequence[object]) -> UsageError:
 
 def _batches(leases: Sequence[Leased]) -> str | None:
     # Only a Message knows its batch; who keeps id and attempt alone has a lease all the same.
-    batches = [getattr(lease, "batch", None) for lease in leases]
+    try:
+        batches = [lease.batch for lease in leases]  # type: ignore[attr-defined]
+    except AttributeError:
+        batches = [getattr(lease, "batch", None) for lease in leases]
     if not any(batches):
         return None
+    if None not in batches:
+        return values.integers(batches)
     return values.numbers([None if batch is None else str(batch) for batch in batches])
 
 

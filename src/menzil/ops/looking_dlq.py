@@ -62,6 +62,15 @@ def old_dead_letters(cap: int = CAP) -> Op[Record]:
     return Op(_OLD, (values.integer("cap", cap),), lambda rows: read(rows)[0])
 
 
+_CAUSE = "select d.cause from menzil.dlq d where d.id = %s::bigint and d.cause_hash = %s::text"
+
+
+def cause_of_letter(dlq_id: int, cause_hash: str) -> Op[str | None]:
+    """menzil.dlq: the text of a cause, from one letter that has it; None where that letter is gone."""
+    params = (values.integer("id of a dead letter", dlq_id), values.text("cause", cause_hash))
+    return Op(_CAUSE, params, lambda rows: rows[0][0] if rows else None)
+
+
 _OF_CAUSE = f"""
 select {_ROW}
   from (select * from menzil.dlq where id < %s::bigint order by id desc limit %s::integer) d

@@ -28,14 +28,28 @@ def marks(start: datetime, end: datetime, *, entity: str | None = None, limit: i
     return Op(_MARKS, params, records("id at:time what entity_type entity actor via"))
 
 
+# One row for each channel: a page of a hundred channels would read six thousand.
 _MINUTES = """
-select p.at, p.channel, p.sent, p.completed, p.failed_tries, p.dead
-  from menzil.pulse p
- where p.channel = any (%s::text[]) and p.at >= %s::timestamptz and p.step = interval '1 min'
- order by p.at"""
+select p.channel, sum(p.completed)::bigint, sum(p.failed_tries)::bigint,
+       coalesce(sum(p.sent) filter (where p.recent), 0)::bigint,
+       coalesce(sum(p.completed) filter (where p.recent), 0)::bigint,
+       to_jsonb(array_agg(p.minute)), to_jsonb(array_agg(p.completed))
+  from (select p.channel, p.completed, p.failed_tries, p.sent, p.at >= v.recent_from and p.at < v.recent_to as recent,
+               (date_part('epoch', p.at - v.start) / 60)::integer as minute
+          from (select %s::timestamptz as start, %s::timestamptz as recent_from, %s::timestamptz as recent_to) v
+         cross join menzil.pulse p
+         where p.channel = any (%s::text[]) and p.at >= v.start and p.step = interval '1 min') p
+ group by p.channel"""
 
 
-def minutes(channels: Sequence[str], start: datetime) -> Op[list[Record]]:
-    """menzil.pulse: the minutes of several channels since then; at most 48 hours are there."""
-    params = (values.array([values.text("channel", name) for name in channels]), values.time("start", start))
-    return Op(_MINUTES, params, records("at:time channel sent completed failed_tries dead"))
+def minutes(channels: Sequence[str], start: datetime, recent: tuple[datetime, datetime]) -> Op[list[Record]]:
+    """menzil.pulse: what passed in several channels since `start`, one row each; at most 48 hours are there.
+
+    `sent_lately` and `completed_lately` are of the minutes from the first time of `recent` to before the second.
+    `minutes` are those with any life, counted from `start` in any order, and `completed_then` is how many
+    completed in each.
+    """
+    times = (values.time("start", start), values.time("start", recent[0]), values.time("end", recent[1]))
+    params = (*times, values.array([values.text("channel", name) for name in channels]))
+    columns = "channel completed failed_tries sent_lately completed_lately minutes:json completed_then:json"
+    return Op(_MINUTES, params, records(columns))

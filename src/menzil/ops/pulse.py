@@ -8,7 +8,7 @@ from typing import Any
 
 from menzil.model.wire import json_loads, read_json, read_time
 from menzil.ops import values
-from menzil.ops.op import Op, Rows
+from menzil.ops.op import Op, Rows, boolean
 
 #: Upper bounds of the counters of ended_ms and try_ms, in milliseconds; the last counter has none.
 BOUNDS_MS = (5, 25, 100, 500, 1000, 5000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000)
@@ -61,6 +61,17 @@ def pulse_of(
 def pulse(start: datetime, limit: int = 20_000) -> Op[list[Pulse]]:
     """menzil.pulse: every channel that had any life since then."""
     return Op(_CHANNELS, (values.time("start", start), values.integer("limit", limit)), _read)
+
+
+def may_know_jobs() -> Op[bool]:
+    """Whether this role may read menzil.jobs: menzil_pipeline may not."""
+    return Op("select has_table_privilege('menzil.jobs', 'select')", (), boolean)
+
+
+def counted_at() -> Op[datetime | None]:
+    """menzil.jobs: when the pulse was counted last; None where it never was."""
+    text = "select j.last_run_at from menzil.jobs j where j.name = 'pulse'"
+    return Op(text, (), lambda rows: read_time(rows[0][0]) if rows and rows[0][0] is not None else None)
 
 
 def _read(rows: Rows) -> list[Pulse]:

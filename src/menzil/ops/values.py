@@ -22,6 +22,10 @@ from menzil.model.wire import Dumps
 # A NUL in JSON text: the escape itself, not an escaped backslash before the letters u0000.
 _NUL_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
+# What no integer of PostgreSQL holds, and a span that leads out of its calendar from every time that SQL takes.
+_BEYOND = 2**63
+_MOST_SECONDS = 10_000 * 365 * 86_400
+
 
 def text(what: str, value: object) -> str:
     """Check a text that must be there."""
@@ -41,16 +45,20 @@ def optional_text(what: str, value: object) -> str | None:
 
 
 def integer(what: str, value: object) -> str:
-    """Check a whole number that must be there; its range is for SQL to judge."""
+    """Check a whole number that must be there; its range, if PostgreSQL has such numbers, is for SQL to judge."""
     if value is None:
         raise MissingValueError(f"The {what} is missing.")
     try:
         if isinstance(value, bool):
             raise TypeError
-        return str(operator.index(value))  # type: ignore[arg-type]  # that is the question
+        number = operator.index(value)  # type: ignore[arg-type]  # that is the question
     except TypeError:
         sentence = f"The {what} must be a whole number, not {type(value).__name__}."
         raise InvalidValueError(sentence, hint="give an int") from None
+    if not -_BEYOND <= number < _BEYOND:
+        # PostgreSQL's code, as for a number that only the parameter's type cannot hold.
+        raise InvalidValueError(f"The {what} is out of range.", sqlstate="22003", hint="give a smaller number")
+    return str(number)
 
 
 def optional_integer(what: str, value: object) -> str | None:
@@ -66,8 +74,10 @@ def _seconds(what: str, value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         sentence = f"The {what} must be a number of seconds or a timedelta, not {type(value).__name__}."
         raise InvalidValueError(sentence, hint="give an int, a float or a datetime.timedelta")
-    if not math.isfinite(value) or value < 0:
-        raise InvalidValueError(f"The {what} must be zero or more seconds, not {value}.")
+    if value > _MOST_SECONDS:
+        raise InvalidValueError(f"The {what} is longer than 10,000 years.", hint="give a shorter time")
+    if not value >= 0:
+        raise InvalidValueError(f"The {what} must be zero or more seconds, not {max(value, -_MOST_SECONDS)}.")
     return float(value)
 
 
@@ -144,6 +154,9 @@ def _json(what: str, value: Any, dumps: Dumps) -> str:
         raise InvalidValueError(f"The {what} cannot be written as JSON: {error}.", hint=hint) from error
     if isinstance(written, bytes):
         written = written.decode()
+    elif not isinstance(written, str):
+        hint = "let Menzil(dumps=…) return a str or bytes"
+        raise InvalidValueError(f"The {what} was written as {type(written).__name__}, not as text.", hint=hint)
     if "\\u0000" in written and _NUL_ESCAPE.search(written):
         raise InvalidValueError(f"The {what} contains a NUL character, which PostgreSQL cannot store.")
     return written
@@ -163,6 +176,11 @@ def _element(value: str | None) -> str:
 def numbers(values: Iterable[str | None]) -> str:
     """Write numbers, which need no quotes, as one array literal."""
     return "{" + ",".join(["NULL" if value is None else value for value in values]) + "}"
+
+
+def integers(values: Iterable[int]) -> str:
+    """Write whole numbers, none of them missing, as one array literal."""
+    return "{" + ",".join(map(str, values)) + "}"
 
 
 def booleans(values: Sequence[bool | None]) -> str | None:

@@ -136,7 +136,7 @@ def stop(worker: str, instance: str) -> Op[None]:
 
 
 def wait() -> Op[float]:
-    """menzil.worker_wait: the next send wakes us. The seconds until something is due; very many when nothing is."""
+    """menzil.worker_wait: the next send wakes us. Seconds until something is due, very many when nothing is; 0: ask."""
     return Op("select coalesce(menzil.worker_wait() * 1e6, 1e12)::bigint", (), _seconds)
 
 

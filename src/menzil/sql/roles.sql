@@ -24,18 +24,18 @@ declare
     "menzil_pipeline":    ["send", "send_with_options", "send_batch", "send_batch_with_priority", "send_many", "message_create", "enable_fast_mode",
                            "publish", "publish_batch", "validate_event", "schema_version", "schema_window", "copy_notice", "bulk_open", "bulk_commit", "bulk_abort",
                            "message_why", "message_life", "message_family", "channel_state", "turns", "message_id_at", "newest_try", "messages_with_key", "messages_with_correlation", "messages_in_window",
-                           "channel_window",
+                           "channel_window", "message_peek",
                            "feed_position", "feed_lost", "feed_advance", "feed_between",
                            "archive_between", "archive_span", "archive_layout", "archive_months", "archive_fingerprint", "archive_census", "message_hash", "try_hash",
                            "event_log_fingerprint", "drop_exported_month",
                            "pulse_of", "plan_outcome", "plan_targets", "plan_of", "schedule_slots", "pipeline_run_begin", "pipeline_run_end"]}';
   v_views jsonb := '{
     "menzil_admin":    ["queue", "dlq", "archive", "endpoints", "channels", "event_log", "attempts", "settings", "schedules",
-                        "event_types", "subscriptions", "bulk_sends", "consumers", "jobs", "pulse", "pipeline_runs", "plans", "bridges", "bridge_positions", "_ends", "_ends_alike", "_ended", "_ended_plainly", "_ended_with_responses", "_ended_otherwise", "_ended_singly", "_messages", "_message_in_full", "_month_rows"],
+                        "event_types", "subscriptions", "bulk_sends", "consumers", "jobs", "pulse", "pipeline_runs", "plans", "bridges", "bridge_positions", "_ends", "_ends_alike", "_channel_names", "_ended", "_ended_plainly", "_ended_with_responses", "_ended_otherwise", "_ended_singly", "_messages", "_message_in_full", "_month_rows"],
     "menzil_worker":   ["channels", "endpoints", "settings", "bridges", "bridge_positions"],
     "menzil_monitor":  ["channels", "endpoints", "settings", "event_log", "event_types", "subscriptions", "consumers", "jobs", "pulse", "pipeline_runs", "plans", "bridges", "bridge_positions"],
     "menzil_pipeline": ["queue", "dlq", "archive", "attempts", "event_log", "event_types", "subscriptions", "channels",
-                        "endpoints", "settings", "schedules", "bulk_sends", "consumers", "pulse", "pipeline_runs", "plans", "bridges", "bridge_positions", "_ends", "_ends_alike", "_ended", "_ended_plainly", "_ended_with_responses", "_ended_otherwise", "_ended_singly", "_messages", "_message_in_full"]}';
+                        "endpoints", "settings", "schedules", "bulk_sends", "consumers", "pulse", "pipeline_runs", "plans", "bridges", "bridge_positions", "_ends", "_ends_alike", "_channel_names", "_ended", "_ended_plainly", "_ended_with_responses", "_ended_otherwise", "_ended_singly", "_messages", "_message_in_full"]}';
 begin
   -- New functions are executable by PUBLIC unless taken away.
   for v_row in select p.oid::regprocedure as name from pg_proc p where p.pronamespace = 'menzil'::regnamespace loop

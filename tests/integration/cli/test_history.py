@@ -216,6 +216,7 @@ def test_a_time_without_a_zone_is_utc(user: User, ended: list[str]) -> None:
         (["--endpoint", "work", "--from", "-900000d"], "outside the years 1 to 9999"),
         (["--endpoint", "work", "--from", "-1d", "--to", "-2d"], "The range ends before it begins."),
         (["--endpoint", "work", "--from", "-1d", "--rate", "0"], "0"),
+        (["--endpoint", "work", "--from", "-1d", "--rate", "1e-310"], "is not in the range 1e-09<=x<=1000000"),
         (["--endpoint", "work", "--from", "-1d", "--status", "pending"], "'pending' is not one of"),
     ],
 )  # fmt: skip

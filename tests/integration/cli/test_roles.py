@@ -177,6 +177,7 @@ WORDS = [
     "replay 1", "archive maintain", "archive cleanup --yes", "archive verify",
     "event-type list", "event-type create f", "event-type drop e",
     "subscribe e hook", "unsubscribe 99", "subscription list", f"report --out {os.devnull}",
+    "plan list", "plan show 1", "plan create redrive --all", "plan run 1", "plan pause 1", "plan stop 1",
     "bridge list", "bridge show b", "bridge plan b", "bridge lag b", "bridge run b --once",
     f"bridge create c --protocol redis --config {REDIS} --channel work", "bridge alter b --start latest",
     "bridge pause b", "bridge resume b", "bridge seek b s 1-0", "bridge drop b",
@@ -191,6 +192,7 @@ def test_the_page_says_which_role_may_run_which_command(user: User, member: Call
     user.gets("event-type", "create", "e")
     user.gets("endpoint", "create", "hook", "--url", "https://example.com/")
     user.gets("bridge", "create", "b", "--protocol", "redis", "--config", REDIS, "--channel", "work")
+    user.gets("plan", "create", "redrive", "--all", "--yes")
     person = member(f"menzil_{role}")
     refused = set()
     for words in WORDS:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.integration.cli.user import User
 from tests.integration.embedded_room import Room
 
@@ -30,6 +32,12 @@ def test_without_a_database_the_embedded_one_is_started_and_made_ready(tmp_path:
         assert len(sent.stderr.splitlines()) == 1
 
 
+def test_a_place_that_cannot_be_had_is_answered_with_an_option_that_the_command_has(tmp_path: Path) -> None:
+    told = typed({"MENZIL_PG_DIR": "/dev/null/here"}, "doctor", cwd=tmp_path)
+    assert told.returncode == 2
+    assert "Hint: choose another directory with MENZIL_PG_DIR, or --data-dir of `menzil pg`; or set" in told.stderr
+
+
 def test_a_letter_that_the_terminal_cannot_show_ends_nothing(user: User) -> None:
     sent = user.gets("send", "work", '{"name": "İstanbul ☃"}')
     western = {"MENZIL_DSN": user.dsn, "PYTHONIOENCODING": "iso8859-1"}
@@ -51,6 +59,15 @@ def test_a_disk_that_is_full_is_one_sentence(user: User) -> None:
         told = subprocess.run(command, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert told.returncode == 2
     assert told.stderr == "Error: The output cannot be written: No space left on device.\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("words", ["channel list --json", "dlq redrive --all --yes", "top --once"])
+def test_a_command_without_a_standard_stream_does_its_work(user: User, words: str, closed: str) -> None:
+    environment = os.environ | {"MENZIL_DSN": user.dsn}
+    line = f"exec {' '.join(MENZIL)} {words} {closed}"
+    done = subprocess.run(["sh", "-c", line], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_worker_without_standard_streams_delivers(user: User, tmp_path: Path) -> None:

@@ -312,6 +312,25 @@ def test_json_goes_on_a_line_a_second_until_nobody_reads(furnished: User) -> Non
     assert lines[0]["as_of"] < lines[1]["as_of"] < lines[2]["as_of"]
 
 
+def test_a_locked_table_costs_frames_and_does_not_end_it(furnished: User) -> None:
+    command = [sys.executable, "-m", "menzil", "top", "--json", "--dsn", furnished.dsn]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as seat,
+        psycopg.connect(furnished.dsn) as stranger,
+    ):
+        assert seat.stdout is not None
+        assert seat.stderr is not None
+        try:
+            assert seat.stdout.readline().startswith("{")
+            stranger.execute("lock table menzil.gate in access exclusive mode")
+            assert seat.stderr.readline() == "A frame is missing: canceling statement due to lock timeout.\n"
+            stranger.rollback()
+            assert seat.stdout.readline().startswith("{")
+            assert seat.stdout.readline().startswith("{")
+        finally:
+            seat.kill()
+
+
 @pytest.mark.parametrize(("value", "said_so"), [(4.2, "4 ms"), (1500, "1.5 s"), (90_000, "1 min 30 s")])
 def test_latencies_have_the_unit_a_person_would_choose(value: float, said_so: str) -> None:
     assert milliseconds(value) == said_so

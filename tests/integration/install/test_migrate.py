@@ -200,6 +200,18 @@ def test_the_package_needs_no_superuser(empty, plain, suffix):
     assert migrate(plain, reapply=True).code_applied
 
 
+def test_owner_who_may_not_make_the_schema_of_the_lake_again_is_told_who_may(empty, plain, suffix):
+    with psycopg.connect(empty) as admin:
+        admin.execute(f"grant create on database install_one to plain_{suffix}")
+        admin.commit()
+        migrate(plain)
+        admin.execute(f"revoke create on database install_one from plain_{suffix}")
+        admin.execute("drop schema menzil_lake cascade")  # as `pg_dump -n menzil` leaves it out
+    with pytest.raises(PermissionDeniedError, match="may not create the schema menzil_lake") as caught:
+        migrate(plain)
+    assert caught.value.hint == f"let an administrator run: create schema menzil_lake authorization plain_{suffix}"
+
+
 def test_role_made_later_gets_its_grants_on_the_next_run(empty, plain, plant, toy_role, suffix):
     with psycopg.connect(empty) as admin:
         admin.execute(f"grant create on database install_one to plain_{suffix}")

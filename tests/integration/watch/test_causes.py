@@ -37,6 +37,27 @@ def test_causes_are_counted_over_channels_the_most_frequent_first(seat: Seat, mq
     assert [one["failed_count"] for one in dead.causes(seat, endpoint="other")["causes"]] == [1]
 
 
+def test_causes_behind_the_most_frequent_ones_are_counted_and_found(
+    seat: Seat, mq: Menzil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("apple", "pear", "plum", "fig")
+    die(mq, "work", *(word for place, word in enumerate(words) for _ in range(len(words) - place)))
+    whole = dead.causes(seat)
+    assert (whole["dead"], whole["cut"], len(whole["causes"])) == (10, False, 4)
+    monkeypatch.setattr(dead.causes, "__kwdefaults__", {**dead.causes.__kwdefaults__, "most": 2})
+    cut = dead.causes(seat)
+    assert (cut["dead"], cut["cut"], len(cut["causes"])) == (10, True, 2)
+    assert dead.causes(seat, endpoint="work")["dead"] == 10
+    fig = dead.cause(seat, whole["causes"][3]["cause_hash"])
+    assert (fig["failed_count"], fig["cause"], fig["at_least"]) == (1, whole["causes"][3]["cause"], False)
+    monkeypatch.setattr(dead, "EVERY", 3)
+    unseen = dead.cause(seat, fig["cause_hash"])
+    assert (unseen["failed_count"], unseen["cause"], unseen["at_least"]) == (1, None, True)
+    mq.redrive_message(unseen["letters"][0]["id"])
+    gone = dead.cause(seat, fig["cause_hash"])
+    assert (gone["failed_count"], gone["at_least"], len(gone["letters"])) == (0, False, 1)
+
+
 def test_cause_names_the_change_just_before_it_and_not_its_own_effects(seat: Seat, mq: Menzil, watched_db: str) -> None:
     with psycopg.connect(watched_db) as conn:
         conn.execute("select set_config('menzil.actor', 'ada', true), set_config('menzil.via', 'cli', true)")

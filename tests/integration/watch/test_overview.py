@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from menzil import Menzil
+from menzil.cli.top.views import head
 from menzil.model.errors import UnknownNameError, UsageError
 from menzil.watch.channels import SORTS, channel, channels, turns
 from menzil.watch.curves import STEPS, curve
@@ -53,7 +54,36 @@ def test_the_overview_counts_what_is_there(seat: Seat, mq: Menzil, watched_db: s
 def test_an_empty_queue_has_nothing_to_tell(seat: Seat) -> None:
     found = overview(seat)
     assert (found["waiting"], found["dead"], found["p95_ms"], found["worst_channels"]) == (0, 0, None, [])
-    assert set(found["rates"].values()) == {0}
+    assert set(found["rates"].values()) == {None}, "nothing has ever counted here"
+
+
+def test_what_passes_after_counting_stopped_is_not_told_as_zero(seat: Seat, mq: Menzil, watched_db: str) -> None:
+    furnish(mq)
+    beat(watched_db)
+    whole = overview(seat)
+    assert whole["uncounted_since"] is None
+    assert set(whole["rates"]) == {"sent", "completed", "failed_tries", "dead"}
+    assert None not in whole["rates"].values()
+    assert {point["sent"] is None for point in curve(seat)["points"]} == {False}
+    with psycopg.connect(watched_db, autocommit=True) as conn:
+        conn.execute("update menzil.job set last_run_at = last_run_at - interval '30 min' where name = 'pulse'")
+        conn.execute("delete from menzil.pulse_minute")
+        mq.send("work", {})
+        for found in (overview(seat), frame(seat)):
+            assert set(found["rates"].values()) == {None}
+            assert set(found.get("sparks", {"dead": [None]})["dead"][-25:]) == {None}
+            assert abs(found["uncounted_since"] - datetime.now(UTC) + timedelta(minutes=30)) < timedelta(minutes=5)
+        assert {row["in_per_minute"] for row in channels(seat)["channels"]} == {None}
+        minutes = channels(seat)["channels"][0]["spark"]
+        assert (minutes[20], minutes[40:]) == (0, [None] * 20), "nothing was counted in the last half hour"
+        drawn = curve(seat, "work")
+        counted = [point["at"] for point in drawn["points"] if point["sent"] is not None]
+        assert counted[-1] <= drawn["uncounted_since"] < counted[-1] + timedelta(minutes=1)
+        assert len(counted) < len(drawn["points"]) - 20
+        assert "not counted since" in head(frame(seat))[1]
+        assert "sent -/min" in head(frame(seat))[0]
+        conn.execute("update menzil.job set last_run_at = clock_timestamp() where name = 'pulse'")
+    assert set(overview(seat)["rates"].values()) == {0}
 
 
 def test_the_overview_does_not_ask_for_what_is_slow(seat: Seat, mq: Menzil) -> None:
@@ -73,6 +103,24 @@ def test_channels_say_how_they_stand(seat: Seat, mq: Menzil, watched_db: str) ->
     assert (len(work["spark"]), sum(work["spark"])) == (60, 2)
     assert [row["channel"] for row in channels(seat, held=True)["channels"]] == ["held"]
     assert [row["channel"] for row in channels(seat, contains="OR")["channels"]] == ["work"]
+
+
+def test_channels_say_how_fast_they_go_and_when(seat: Seat, mq: Menzil, watched_db: str) -> None:
+    """Of each minute the number stands at its place in the spark; a rate is of the last five full minutes."""
+    mq.channel_set("work")
+    with psycopg.connect(watched_db, autocommit=True) as conn:
+        conn.execute(
+            """insert into menzil.pulse_minute (channel_id, at, sent, completed, failed_tries)
+               select c.id, date_trunc('minute', now(), 'UTC') - ago * interval '1 min', 10 * ago, ago, 1
+                 from menzil.channel c, unnest(array[2, 30, 4, 58, 80]) ago where c.name = 'work'"""
+        )
+    (work,) = channels(seat)["channels"]
+    later = work["spark"].index(58) - 1  # -1 where a minute began since the insert
+    assert later in (-1, 0)
+    assert {59 - place + later: one for place, one in enumerate(work["spark"]) if one} == {2: 2, 4: 4, 30: 30, 58: 58}
+    assert work["out_per_minute"] == pytest.approx((2 + 4) / 5)
+    assert work["in_per_minute"] == pytest.approx((20 + 40) / 5)
+    assert work["failure_share"] == pytest.approx(4 / (4 + 94), abs=0.001)
 
 
 def test_channels_go_on_by_name_and_sort_the_worst_first(seat: Seat, mq: Menzil) -> None:

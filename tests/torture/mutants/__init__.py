@@ -172,10 +172,20 @@ MUTANTS: dict[str, Mutant] = {
         ("two_ends", "counters"),
         edits=in_sql.WITHDRAWALS_BEFORE_LOCK,
         plan=_run(
-            *(400, 2, "cut", *_LANES),
-            consumers=1,
+            *(1000, 2, "cut", *_LANES),
+            senders=4,
+            consumers=2,
             drain_seconds=60.0,
-            options={"cancels": 1.0, "cancel_next": True, "slow_cancels": 1.0, "hurried": 1.0},
+            # Few and short cancels: the early question finds one that is under way or that no dequeue has met yet.
+            # The bug is in the long way.
+            options={
+                "cancels": 0.15,
+                "cancel_next": True,
+                "slow_cancels": 0.0,
+                "hurried": 1.0,
+                "next": 0.0,
+                "apart": 1.0,
+            },
         ),
     ),
     "proof_without_late": Mutant(

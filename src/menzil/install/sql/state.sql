@@ -10,7 +10,7 @@ select current_user::text as who,
                 and has_table_privilege(c.oid, 'select'), false) as may_read,
        pg_get_userbyid(m.relowner)::text as owner,
        obj_description(m.oid, 'pg_class') as note,
-       array(select r.rolname::text from pg_roles r where r.rolname like E'menzil\\_%' order by 1) as roles
+       {roles} as roles
   from (values (1)) one
   left join pg_namespace n on n.nspname = 'menzil'
   left join pg_class m on m.relnamespace = n.oid and m.relname = 'migration'

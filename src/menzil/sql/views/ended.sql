@@ -11,6 +11,11 @@ create or replace view menzil._ends_alike as
 select d.lo_id, d.status, d.attempt as num_attempts, 0 as retry_count, d.leased_at as first_leased_at, d.leased_at, d.ended_at, d.ended_xid, d.worker
   from menzil.done d where d.attempt = 1 and d.status = 'completed';
 
+-- What a channel is called, a dropped one too: sent once, and not with each message. Where nobody asks for the name, PostgreSQL leaves the
+-- outer join of the two views below out.
+create or replace view menzil._channel_names as
+select c.id, c.name from menzil.channel c;
+
 -- Messages that ended as most do: in the first try, together with others whose ids have no gap, and without a response. One look
 -- at the messages for each end, and nothing else to look for. The WITH in the lateral query is never read: it keeps the planner
 -- from beginning with the messages, and unlike OFFSET 0 it lets conditions on messages through.
@@ -21,7 +26,7 @@ select m.id, d.status, c.name as channel, m.channel_id as endpoint_id, m.priorit
        null::text as last_error, null::bytea as state, m.redrive_of, m.replay_of, null::jsonb as response, d.lo_id
   from menzil.done d
   cross join lateral (with ends_first as (select 1) select m.* from menzil.message m where m.id between d.lo_id and d.hi_id) m
-  join menzil.channel c on c.id = m.channel_id
+  left join menzil.channel c on c.id = m.channel_id
  where d.ids is null and d.responses is null and d.attempt = 1 and d.status = 'completed';
 
 -- Messages that ended so and have a response each, as webhooks do, with few gaps between their ids. One look at the messages for each
@@ -38,10 +43,11 @@ select m.id, d.status, c.name as channel, m.channel_id as endpoint_id, m.priorit
       from (with in_one_look as (select 1) select m.* from menzil.message m where m.id between d.lo_id and d.hi_id) m
       join (select unnest(coalesce(d.ids, array(select generate_series(d.lo_id, d.hi_id)))) as id, unnest(d.responses) as response) e on e.id = m.id
   ) m
-  join menzil.channel c on c.id = m.channel_id
+  left join menzil.channel c on c.id = m.channel_id
  where d.responses is not null and d.hi_id - d.lo_id < 4 * d.n and d.attempt = 1 and d.status = 'completed';
 
--- Messages that ended otherwise. Only messages that came back or failed have a row in returned.
+-- Messages that ended otherwise. Only messages that came back or failed have a row in returned. The WITH keeps the planner from reading a whole
+-- month for each end: of a month without statistics, such as a restored one, it believes that thousands of messages have the same id.
 create or replace view menzil._ended_otherwise as
 select m.id, d.status, c.name as channel, m.channel_id as endpoint_id, m.priority, d.attempt as num_attempts, coalesce(r.retry_count, 0) as retry_count,
        m.created_at, m.scheduled_at, m.expires_at, coalesce(r.first_leased_at, d.leased_at) as first_leased_at, d.leased_at, d.ended_at, d.ended_xid,
@@ -56,7 +62,7 @@ select m.id, d.status, c.name as channel, m.channel_id as endpoint_id, m.priorit
     select m.*, e.response
       from (select unnest(coalesce(d.ids, array(select generate_series(d.lo_id, d.hi_id)))) as id, unnest(d.responses) as response
              where d.responses is not null) e
-      join menzil.message m on m.id = e.id
+     cross join lateral (with ends_first as (select 1) select m.* from menzil.message m where m.id = e.id) m
   ) m
   join menzil.channel c on c.id = m.channel_id
   left join lateral (select r.* from menzil.returned r where r.id = m.id and (d.attempt > 1 or d.status <> 'completed') offset 0) r on true

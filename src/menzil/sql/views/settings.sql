@@ -7,7 +7,7 @@ select d.name, coalesce(to_jsonb(v) ->> d.name, w.value, d.default_value) as val
     ('max_payload_size', '1048576', 1024, 104857600, 'bytes', 'Largest payload of one message.'),
     ('default_max_retries', '10', 0, 1000, 'retries', 'Retries after the first try before a message is a dead letter.'),
     ('retry_base_delay', '10', 1, 3600, 'seconds', 'Delay before the first retry.'),
-    ('retry_max_delay', '300', 1, 86400, 'seconds', 'Longest delay between two tries.'),
+    ('retry_max_delay', '300', 1, 86400, 'seconds', 'Longest delay between two tries of a retry policy that has neither max_delay_seconds nor a longer base_delay_seconds.'),
     ('retry_increment', '30', 1, 3600, 'seconds', 'Growth of the delay per retry with linear backoff.'),
     ('circuit_breaker_threshold', '10', 1, 1000, 'failures', 'Failures in a row that open the circuit of an endpoint.'),
     ('circuit_breaker_cooldown', '30', 5, 3600, 'seconds', 'Rest of an open circuit before one message may probe the endpoint.'),

@@ -9,5 +9,7 @@ begin
       hint = 'Choose a shorter, non-empty name.';
   elsif p_name ~ '[[:cntrl:]]' then
     raise exception using errcode = '22023', message = 'A name may not contain control characters.', hint = 'Use letters, digits, dots and dashes.';
+  elsif p_name ~ '^[[:space:]]|[[:space:]]$' then
+    raise exception using errcode = '22023', message = 'A name may not begin or end with a space.', hint = 'Leave the space out.';
   end if;
 end $$;

@@ -4,8 +4,6 @@ create or replace function menzil._check_options(
   p_headers jsonb, p_metadata jsonb, p_max_size integer
 ) returns void
 language plpgsql as $$
-declare
-  v_size bigint;
 begin
   if p_scheduled_at not between '0001-01-02' and '9999-12-31' or p_expires_at not between '0001-01-02' and '9999-12-31' then
     perform menzil._refuse_value('A schedule or expiry must lie in the years 1 to 9999.', 'Leave the time out instead of using infinity.');
@@ -20,8 +18,9 @@ begin
   if jsonb_typeof(p_metadata) <> 'object' then
     perform menzil._refuse_value('The metadata must be a JSON object.', 'Pass an object such as {"tenant": "a"}.');
   end if;
-  v_size := greatest(octet_length(p_headers::text), octet_length(p_metadata::text));
-  if v_size > p_max_size then
-    perform menzil._refuse_size(v_size, p_max_size);
+  if octet_length(p_headers::text) > p_max_size then
+    perform menzil._refuse_size(octet_length(p_headers::text), p_max_size, 'The headers have');
+  elsif octet_length(p_metadata::text) > p_max_size then
+    perform menzil._refuse_size(octet_length(p_metadata::text), p_max_size, 'The metadata has');
   end if;
 end $$;

@@ -7,6 +7,7 @@ begin
   if v_was is null then
     return false;
   end if;
+  perform menzil._raise_ids();
   perform menzil._event('database.adopted', 'database', current_database(), (select to_jsonb(h) from menzil.home h), null);
   perform menzil._record_home();
   delete from menzil.worker;   -- those of the original; a worker of this database that is running enters itself again

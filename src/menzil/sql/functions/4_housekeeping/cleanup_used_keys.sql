@@ -24,6 +24,9 @@ begin
   delete from menzil.key k where k.ctid = any (array(
     select o.ctid from menzil.key o
      where (o.channel_id, o.idempotency_key) > (v_from.channel_id, v_from.key) and (o.channel_id, o.idempotency_key) <= (v_last.channel_id, v_last.idempotency_key)
+       -- An expired message that waits keeps its row until a dequeue or a job has ended it: a dequeue that is open may have leased it.
+       -- OFFSET 0: else PostgreSQL may read all messages and hash them.
+       and ((menzil._end_of(o.message_id)).lo_id is not null or not exists (select 1 from menzil.message m where m.id = o.message_id and m.created_at = o.created_at offset 0))
        and not menzil._holds_key(o.message_id, o.created_at) for update skip locked));
   get diagnostics v_count = row_count;
   update menzil.job j set state = jsonb_build_object('channel', v_last.channel_id, 'key', v_last.idempotency_key) where j.name = 'keys';

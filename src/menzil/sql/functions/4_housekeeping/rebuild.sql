@@ -13,7 +13,6 @@ declare
   v_until timestamptz := clock_timestamp() + interval '5 s';
   v_now timestamptz;
   v_placed bigint;
-  v_id bigint;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     -- The statements after the locks must see what was committed before them.
@@ -71,12 +70,8 @@ begin
   analyze pg_temp.menzil_live;
   perform menzil._rebuild_leases(v_now);
   v_placed := menzil._rebuild_waiting(v_now);
-  -- Ids go on above every id there is. Only upwards: a sender may have drawn an id and wait for its table. The depth is what is
-  -- live, and everything else is looked for anew.
-  v_id := greatest((select max(m.id) from menzil.message m), (select max(d.hi_id) from menzil.done d), 1);
-  if v_id > menzil._register('menzil.message_id') then
-    perform setval('menzil.message_id', v_id);
-  end if;
+  perform menzil._raise_ids();
+  -- The depth is what is live, and everything else is looked for anew.
   perform setval('menzil.turn_mark', 0), setval('menzil.deep_at', 0), setval('menzil.swept_at', 0), setval('menzil.withdrawn_at', 0),
           setval('menzil.withdrawn_xid', 0), setval('menzil.counted_at', 0), setval('menzil.counted_xid', 0), setval('menzil.counted_ids', 0);
   if (select o.n from menzil._open_senders() o) = 0 then

@@ -14,6 +14,9 @@ declare
   v_now timestamptz := clock_timestamp();
   v_id integer;
   v_most integer := 10001;
+  -- Programs that call message_dequeue themselves do not register: while they alone dequeue, nothing is known of who serves a channel.
+  v_by_hand boolean := menzil._dequeued_lately(v_now)
+    and not exists (select 1 from menzil.worker w where w.stopped_at is null and w.heartbeat_at >= v_now - interval '30 s');
   v_long boolean := (select count(*) >= 20000 from (select 1 from menzil.line n limit 20000) n);   -- as menzil._lanes_counted reads
 begin
   if p_channel is not null then
@@ -34,7 +37,7 @@ begin
         cross join lateral (select m.channel_id from menzil.message m where m.id = w.id offset 0) m group by m.channel_id
     ), letters as materialized (
       select d.channel_id, count(*) from (
-        select d.channel_id from menzil.dead_letter d where d.status = 'failed' and (v_id is null or d.channel_id = v_id) limit case when v_id is null then 100000 else 10001 end) d group by 1
+        select d.channel_id from menzil.dead_letter d where d.status = 'failed' and (v_id is null or d.channel_id = v_id) order by d.channel_id limit case when v_id is null then 100000 else 10001 end) d group by 1
     ), held as materialized (
       select c.id, case when not c.enabled then 'disabled' when c.paused then 'paused' when g.circuit <> 0 then 'circuit' when g.wait_until > v_now then 'rest'
                         when g.in_flight >= g.max_concurrency then 'concurrency' when g.next_at is not null then 'rate' when c.released_at is not null then 'released' end as word
@@ -52,8 +55,8 @@ begin
            case h.word when 'circuit' then case when g.circuit = 2 then g.probe_at end when 'rest' then g.wait_until when 'rate' then g.next_at end,
            a.actor, coalesce(f.count, 0)::integer, c.max_concurrency, g.used::integer, case when c.release_interval_ms > 0 then c.release_count end,
            case when c.release_interval_ms > 0 then c.release_interval_ms / 1000.0 end::double precision, g.next_at,
-           least(greatest(coalesce(l.count, 0) + k.count - coalesce(w.count, 0), 0), 10001), coalesce(l.by_priority, '{}'), s.count,
-           least(l.since_at, s.since_at, y.since_at), b.count, least(coalesce(d.count, 0), 10001), n.count::integer,
+           least(greatest(coalesce(l.count, 0) + k.count + s.due - coalesce(w.count, 0), 0), 10001), coalesce(l.by_priority, '{}'), s.count - s.due,
+           least(l.since_at, s.since_at, y.since_at), b.count, least(coalesce(d.count, 0), 10001), case when n.count > 0 or not v_by_hand then n.count::integer end,
            v_long or s.count >= v_most or k.count >= v_most or b.count >= v_most or v_id is null and (select coalesce(sum(x.count), 0) from letters x) >= 100000
       from held h
       cross join lateral (select c.* from menzil.channel c where c.id = h.id offset 0) c
@@ -62,15 +65,18 @@ begin
       left join lane l on l.channel_id = h.id
       left join withdrawn w on w.channel_id = h.id
       left join act a on a.name = c.name and h.word in ('disabled', 'paused')
-      cross join lateral (select count(*), min(s.due_at) filter (where s.due_at <= v_now) as since_at
+      cross join lateral (select count(*), count(*) filter (where s.due_at <= v_now) as due, min(s.due_at) filter (where s.due_at <= v_now) as since_at
                             from (select s.due_at from menzil.scheduled s where s.channel_id = h.id order by s.due_at limit v_most) s) s
       cross join lateral (select count(*) from (select 1 from menzil.key_queue k where k.channel_id = h.id and k.waits = 1 limit v_most) k) k
       -- The first message of a key could have been leased, though no dequeue has given the key a head yet. Asked of all channels, 200 rows of each.
       left join lateral (
         select min(coalesce(greatest(t.place_at, t.due_at), m.scheduled_at, m.created_at)) as since_at
-          from (select min(k.id) as id
-                  from (select k.* from menzil.key_queue k where k.channel_id = h.id and k.waits = 1 limit case when v_id is null then 200 else v_most end) k
-                 where not exists (select 1 from menzil.key_queue x where x.channel_id = k.channel_id and x.ordering_key = k.ordering_key and x.waits = 0)) k
+          from (select min(k.id) as id   -- by key, in the order of the index: one look at each row tells whether the key has a head
+                  from (select min(k.id) as id
+                          from (select k.ordering_key, k.waits, k.id from menzil.key_queue k where k.channel_id = h.id order by k.ordering_key, k.waits, k.id
+                                 limit case when v_id is null then 200 else v_most end) k
+                         group by k.ordering_key having min(k.waits) = 1) k
+                having count(*) > 0) k   -- else every partition is asked for no message
           cross join lateral (select m.id, m.scheduled_at, m.created_at from menzil.message m where m.id = k.id offset 0) m
           left join lateral (select t.place_at, t.due_at from menzil.returned t where t.id = m.id offset 0) t on true) y on true
       cross join lateral (select count(*) from (select 1 from menzil.dead_letter d where d.channel_id = h.id and d.blocks_key limit v_most) d) b

@@ -48,10 +48,13 @@ begin
     v_ids := array(
       select u.id from unnest(v_ids) u(id)
       except
-      select h.id from unnest(v_senders) s(xid)
-        cross join lateral (select n.* from menzil.line n where n.xid = s.xid offset 0) n
-        cross join lateral unnest(coalesce(n.ids, array(select generate_series(n.first_id, n.first_id + n.n - 1)))) h(id)
-       where n.rank is not null and n.flags & 64 = 0
+      -- A sender of many single messages left a line for each: those are not made a list of one first.
+      (select n.first_id from unnest(v_senders) s(xid)
+         cross join lateral (select n.first_id from menzil.line n where n.xid = s.xid and n.rank is not null and n.flags & 64 = 0 and n.n = 1 offset 0) n
+       union all
+       select h.id from unnest(v_senders) s(xid)
+         cross join lateral (select n.first_id, n.n, n.ids from menzil.line n where n.xid = s.xid and n.rank is not null and n.flags & 64 = 0 and n.n > 1 offset 0) n
+         cross join lateral unnest(coalesce(n.ids, array(select generate_series(n.first_id, n.first_id + n.n - 1)))) h(id))
       order by 1);
   end if;
   if v_ids <> '{}' then

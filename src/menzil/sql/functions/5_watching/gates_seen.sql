@@ -1,5 +1,6 @@
 -- The gates of these channels, or of all (null), as the next dequeue will find them: with the news of endpoints and the slots that no dequeue
--- has folded yet, and without leases that ran out. in_flight counts only where the channel has a concurrency limit. Reads only.
+-- has folded yet, and without leases that ran out: a probe whose lease ran out lets the next one go. in_flight counts only where the channel
+-- has a concurrency limit. Reads only.
 create or replace function menzil._gates_seen(p_channels integer[], p_now timestamptz) returns setof menzil.gate
 language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
@@ -12,15 +13,20 @@ begin
   for v_told in
     with told as materialized (
       select n.* from menzil._lines_ahead(20000) n where n.rank is null and (n.channel_id = any (p_channels)) is not false
+    ), lost as materialized (
+      select l.* from (select l.* from menzil.lease l where l.watch_at <= p_now order by l.watch_at limit 1000) l where l.unlock_at <= p_now and l.channel_id is not null
     ), back as materialized (   -- slots that come back: told in the log, or of leases that ran out
       select q.channel_id, q.epoch, sum(q.n)::integer as n
         from (select t.channel_id, t.epoch, t.freed as n from told t where t.freed > 0
               union all
-              select l.channel_id, l.epoch, cardinality(l.ids)
-                from (select l.* from menzil.lease l where l.watch_at <= p_now order by l.watch_at limit 1000) l where l.unlock_at <= p_now and l.epoch is not null) q
+              select l.channel_id, l.epoch, cardinality(l.ids) from lost l where l.epoch is not null) q
        group by 1, 2
-    ), news as materialized (
-      select t.channel_id, array_agg(row(t.*)::menzil.line order by t.due_at, t.news = 1) as lines from told t where t.news is not null group by 1
+    ), news as materialized (   -- told in the log, or to be told with menzil._tell_nothing when these leases are taken back
+      select q.channel_id, array_agg(row(q.*)::menzil.line order by q.due_at, q.news = 1) as lines
+        from (select t.* from told t where t.news is not null
+              union all
+              select null, l.channel_id, null, p_now, null, null, null, null, null, null, null, 4, 1, l.leased_at, null from lost l) q
+       group by 1
     )
     select g.gate, n.lines, coalesce(b.n, 0) as back
       from (select u.id from unnest(p_channels) u(id) union all select c.id from menzil.channel c where p_channels is null and c.dropped_at is null) c

@@ -13,6 +13,13 @@ begin
     union all
     select 'copy', 'warning', menzil.copy_notice(), 'This database is no copy.', 'Run `menzil adopt`, or select menzil.adopt(), if it is to be live.'
     union all
+    select 'standby', 'warning',
+           case when s.behind then format('This server is a standby, and the newest transaction that it replayed is of %s: all that it shows is of then.', menzil._time_text(s.at)) end,
+           case when s.standby then format('This server is a standby; the newest transaction that it replayed is of %s.', coalesce(menzil._time_text(s.at), 'before its start'))
+                else 'This server is no standby.' end,
+           'Ask the primary for what is now; on the standby see pg_stat_wal_receiver and pg_is_wal_replay_paused().'
+      from menzil._replay_seen('1 minute') s
+    union all
     -- The queue against max_queue_size. The number is the one that sends ask: never less than what is there.
     select 'backlog', case when q.depth >= q.most then 'error' else 'warning' end,
            case when q.most > 0 and q.depth >= 0.8 * q.most then format('At most %s of %s messages are in the queue.', q.depth_text, q.most_text) end,
@@ -49,7 +56,7 @@ begin
     union all
     -- An expired lease comes back with the next dequeue; one that does not tells that nothing dequeues.
     select 'leases', 'warning', 'The leases of ' || nullif(sum(cardinality(l.ids)), 0) || ' messages ran out more than a minute ago and were not taken back.',
-           'No expired lease is left over.', 'Run a worker, or select menzil.recover_stale_messages().'
+           'No expired lease is left over.', 'Run a worker, or select menzil.recover_stale_messages(). If they stay, select menzil.rebuild().'
       from menzil.lease l where l.unlock_at < v_now - interval '1 minute'
     union all
     -- Some live messages, and lines that the newest proof says are folded: no dequeue looks for them. Counts up to 1,000. A proof

@@ -20,6 +20,7 @@ begin
             select e.created_at, case e.event_type when 'redrive' then 'redriven' when 'replay' then 'replayed' else split_part(e.event_type, '.', 2) end, p_id, null, null, null,
                    case e.event_type when 'redrive' then 'Redriven as message ' || (e.metadata ->> 'redriven_id') when 'replay' then 'Replayed as message ' || (e.metadata ->> 'replay_id')
                      when 'message.hurried' then 'Made due at once' when 'message.erased' then 'Its content was erased' when 'message.stuck' then 'The queue could not move it'
+                     when 'redrive.taken_back' then 'Its redrive was taken back' when 'act.message-cancel' then 'Cancelled in the console' when 'act.send' then 'Sent in the console'
                      else 'Event ' || e.event_type end || menzil._by_since(e.actor, null) || '.',
                    jsonb_strip_nulls(jsonb_build_object('event_id', e.id, 'actor', e.actor, 'via', e.via))
               from menzil._events_of('message', p_id::text, 100) e
@@ -28,7 +29,7 @@ begin
                     case when e.event_type like 'circuit.%' and e.event_type <> 'circuit.reset'
                            then format('The circuit of %s %s.', quote_literal(v_channel),
                                        case e.event_type when 'circuit.half_open' then 'lets one message probe' else split_part(e.event_type, '.', 2) end)
-                         else format('%s%s: %s.', upper(left(e.event_type, 1)) || replace(substr(e.event_type, 2), '.', ' '), menzil._by_since(e.actor, null),
+                         else format('%s%s: %s.', upper(left(e.event_type, 1)) || translate(substr(e.event_type, 2), '._', '  '), menzil._by_since(e.actor, null),
                                      quote_literal(v_channel)) end,
                     jsonb_strip_nulls(jsonb_build_object('event_id', e.id, 'actor', e.actor, 'via', e.via))
                from (select e.* from menzil._events_of('channel', v_channel, 1000) e union all select e.* from menzil._events_of('endpoint', v_channel, 1000) e) e

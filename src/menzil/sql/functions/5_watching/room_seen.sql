@@ -9,11 +9,14 @@ begin
     room := least(room, 1);   -- one probe
   end if;
   if p_gate.release_interval_ms > 0 then
-    select coalesce(sum(u.n), 0), min(u.at) + p_gate.release_interval_ms * interval '1 ms' into used, next_at
+    select coalesce(sum(u.n), 0) into used
       from unnest(p_gate.released_at, p_gate.released) u(at, n) where u.at > p_now - p_gate.release_interval_ms * interval '1 ms';
     room := least(room, greatest(0, p_gate.release_count - used));
-    if used < p_gate.release_count then
-      next_at := null;
+    if used >= p_gate.release_count then
+      -- After the limit was lowered, the first leases that leave the window may not be enough.
+      select min(u.at) filter (where coalesce(u.later, 0) < p_gate.release_count) + p_gate.release_interval_ms * interval '1 ms' into next_at
+        from (select u.at, sum(u.n) over (order by u.at groups between 1 following and unbounded following) as later
+                from unnest(p_gate.released_at, p_gate.released) u(at, n) where u.at > p_now - p_gate.release_interval_ms * interval '1 ms') u;
     end if;
   end if;
 end $$;

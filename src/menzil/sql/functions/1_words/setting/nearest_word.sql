@@ -5,7 +5,7 @@ language sql immutable as $$
   select c.word
     from unnest(p_words) c(word)
    cross join lateral (
-     select count(*) filter (where strpos(c.word, substr(lower(p_word), i.n, 2)) > 0)::numeric / greatest(length(c.word), length(p_word)) as likeness
+     select count(*) filter (where strpos(c.word, substr(lower(p_word collate "C"), i.n, 2)) > 0)::numeric / greatest(length(c.word), length(p_word)) as likeness
        from generate_series(1, least(length(p_word), 100) - 1) i(n)
    ) s
    where s.likeness >= 0.3

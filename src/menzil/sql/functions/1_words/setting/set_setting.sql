@@ -9,7 +9,7 @@ begin
   perform from menzil.setting_value v for update;   -- so that the old value in the event is the one we replace
   select s.value, s.default_value, s.minimum, s.maximum, s.unit into v_setting from menzil.settings s where s.name = p_name;
   perform menzil._refuse_setting(p_name) where not found;
-  if lower(btrim(p_value)) = 'default' then
+  if lower(btrim(p_value) collate "C") = 'default' then
     v_value := v_setting.default_value;
   else
     v_value := menzil._setting_value(p_name, v_setting.unit, v_setting.minimum, v_setting.maximum, p_value);

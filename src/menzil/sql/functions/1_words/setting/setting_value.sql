@@ -14,9 +14,9 @@ declare
     else 'Use a whole number.'
   end;
 begin
-  if p_unit = 'boolean' and lower(v_text) in ('true', 'on', 'yes', '1') then
+  if p_unit = 'boolean' and lower(v_text collate "C") in ('true', 'on', 'yes', '1') then
     return 'true';
-  elsif p_unit = 'boolean' and lower(v_text) in ('false', 'off', 'no', '0') then
+  elsif p_unit = 'boolean' and lower(v_text collate "C") in ('false', 'off', 'no', '0') then
     return 'false';
   elsif p_unit = 'networks' then
     -- cidr refuses 10.1.2.3/8: a network whose address has bits outside its mask is a mistake.
@@ -24,8 +24,8 @@ begin
               from regexp_split_to_table(v_text, E'[\\s,]+') with ordinality u(part, n) where u.part <> '');
   elsif p_unit = 'patterns' and length(v_text) <= 4000 and v_text !~ E'[\\x01-\\x08\\x0b-\\x1f\\x7f]' then
     return menzil._redact_patterns(v_text, v_hint);
-  elsif p_unit = 'words' and lower(v_text) in ('show', 'redact', 'hide') then
-    return lower(v_text);
+  elsif p_unit = 'words' and lower(v_text collate "C") in ('show', 'redact', 'hide') then
+    return lower(v_text collate "C");
   elsif p_unit not in ('boolean', 'patterns', 'words') then
     v_number := case
       when v_text ~ '^[+-]?[0-9]{1,18}$' then v_text::numeric

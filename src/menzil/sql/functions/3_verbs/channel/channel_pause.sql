@@ -10,6 +10,7 @@ language plpgsql as $$
 declare
   v_channel menzil.channel := menzil._channel_for(p_name);
 begin
+  perform menzil._refuse_replica();
   update menzil.channel c set paused = p_paused, updated_at = clock_timestamp() where c.id = v_channel.id and c.paused <> p_paused;
   if found then
     perform menzil._event(case when p_paused then 'channel.paused' else 'channel.resumed' end, 'channel', p_name, null, null);

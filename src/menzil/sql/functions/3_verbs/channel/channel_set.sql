@@ -12,7 +12,10 @@ declare
   v_old menzil.channel;
   v_new menzil.channel;
 begin
-  perform menzil._check_name(p_name);
+  perform menzil._refuse_replica();
+  if not exists (select 1 from menzil.channel c where c.name = p_name and c.dropped_at is null) then   -- one that is there may be refused today
+    perform menzil._check_name(p_name);
+  end if;
   if p_max_concurrency < 1 or p_max_size < 1 then
     perform menzil._refuse_value('A limit must be at least 1.', 'Pass NULL for no limit, or pause the channel to stop it.');
   elsif p_release_interval_ms is null or p_release_count is null or p_on_dead is null then

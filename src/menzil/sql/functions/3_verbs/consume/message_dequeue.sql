@@ -228,9 +228,10 @@ begin
           if v_turn.tombs and (v_gated or v_lanes = 1) then
             perform menzil._clear_head(v_lane.channel_id, v_turn.rank);
           end if;
-          if v_visit.flags & 2 <> 0 and not v_turn.open then
+          if v_visit.flags & 2 <> 0 then
             v_ended := true;
-            perform menzil._clear_expired(t.channel_id, v_turn.rank, v_now) from unnest(v_turn.turns) t where not v_gated or t.at = v_lane.at;
+            perform menzil._clear_expired(t.channel_id, v_turn.rank, v_now) from unnest(v_turn.turns) t
+              where not v_turn.open and (not v_gated or t.at = v_lane.at);
           end if;
           continue;
         end if;

@@ -7,6 +7,7 @@ declare
   v_stored jsonb := coalesce((select e.secrets from menzil.endpoint_secret e where e.channel_id = v_endpoint.id), '{}');
   v_split record;
 begin
+  perform menzil._refuse_replica();
   perform menzil.validate_endpoint_config(v_endpoint.protocol, p_config);
   v_split := menzil._split_secrets(v_endpoint.protocol, p_config, v_stored);
   update menzil.channel c set config = v_split.config where c.id = v_endpoint.id;

@@ -23,7 +23,7 @@ begin
     select f.path, f.what, f.hint from menzil._auth_faults(p_protocol, p_config) f
     union all
     select 'headers.' || h.name, 'may not be set', 'Headers that begin with Nats- are for the server itself.'
-      from jsonb_object_keys(p_config -> 'headers') h(name) where v_nats and lower(h.name) like 'nats-%'
+      from jsonb_object_keys(p_config -> 'headers') h(name) where v_nats and lower(h.name collate "C") like 'nats-%'
     union all
     select 'allow_overrides.subject', 'must list subjects: words joined by dots, without spaces, *, > and a $ at the beginning', null
       from jsonb_array_elements_text(p_config #> '{allow_overrides,subject}') s(subject) where not menzil._is_subject(s.subject)

@@ -124,7 +124,7 @@ begin
       (v_parts[3]::integer not between 1 and 65535, 'has a port outside 1 to 65535', null),
       (not menzil._is_host(v_host), 'has a host that cannot exist',
        'Labels of a host name have 1 to 63 characters, without a dot after the last; addresses are written 192.0.2.1 or [2001:db8::1].'),
-      (lower(v_parts[1]) = 'http' and p_path <> 'proxy.url' and not (select s.http_allow_http from menzil.setting_value s), 'must be https://',
+      (lower(v_parts[1] collate "C") = 'http' and p_path <> 'proxy.url' and not (select s.http_allow_http from menzil.setting_value s), 'must be https://',
        'The setting http_allow_http allows http://.')
     ) r(wrong, what, hint) where r.wrong limit 1;
   if found then
@@ -143,19 +143,19 @@ begin
   elsif (select count(*) from jsonb_object_keys(p_value)) > p_maximum then
     perform menzil._refuse_config(p_path, format('has more than %s headers', p_maximum));
   end if;
-  -- A mark stands for a stored value, which was checked when it came; an encrypted one was checked by the client.
-  perform menzil._check_headers(coalesce((select jsonb_object_agg(h.key, h.value) from jsonb_each(p_value) h
-                                           where not (menzil._is_secret_header(h.key) and menzil._is_sealed(h.value))
-                                             and not menzil._is_forbidden_header(h.key)), '{}'));
   select r.name, r.what, r.hint into v_wrong
     from jsonb_each_text(p_value) h cross join lateral (values
       (1, h.key, menzil._is_forbidden_header(h.key),
        'may not be set', 'It belongs to the connection or is set by menzil itself.'),
       (2, h.key, h.value !~ E'^[\\x21-\\x7e]([\\x20-\\x7e]*[\\x21-\\x7e])?$' and h.value <> '', 'must be ASCII text without spaces at its ends', null),
-      (3, lower(h.key), exists (select 1 from jsonb_object_keys(p_value) o(name) where o.name <> h.key and lower(o.name) = lower(h.key)),
+      (3, lower(h.key collate "C"), exists (select 1 from jsonb_object_keys(p_value) o(name) where o.name <> h.key and lower(o.name collate "C") = lower(h.key collate "C")),
        'is given twice', 'Header names do not distinguish upper and lower case.')
     ) r(n, name, wrong, what, hint) where r.wrong order by r.n limit 1;
   if found then
     perform menzil._refuse_config(format('%s.%s', p_path, v_wrong.name), v_wrong.what, v_wrong.hint);
   end if;
+  -- A mark stands for a stored value, which was checked when it came; an encrypted one was checked by the client.
+  perform menzil._check_headers(coalesce((select jsonb_object_agg(h.key, h.value) from jsonb_each(p_value) h
+                                           where not (menzil._is_secret_header(h.key) and menzil._is_sealed(h.value))
+                                             and not menzil._is_forbidden_header(h.key)), '{}'));
 end $$;

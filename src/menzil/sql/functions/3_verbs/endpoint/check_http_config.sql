@@ -29,15 +29,15 @@ begin
       from jsonb_object_keys(v_auth) k(key) where k.key <> all (array['type'] || v_keys.needed || v_keys.optional)
     union all
     select 'headers.Authorization', 'may not be set next to auth', 'Keep one of them.'
-      from jsonb_object_keys(p_config -> 'headers') h(name) where v_auth is not null and lower(h.name) = 'authorization'
+      from jsonb_object_keys(p_config -> 'headers') h(name) where v_auth is not null and lower(h.name collate "C") = 'authorization'
     union all
     select 'signing', 'needs either secret or secrets', null where (p_config -> 'signing' ? 'secret') = (p_config -> 'signing' ? 'secrets')
     union all
     select 'overridable_headers', format('names %s, which is not among headers', quote_literal(menzil._shown(o.name))),
-           coalesce('Did you mean ' || menzil._nearest_word(o.name, array(select lower(h.name) from jsonb_object_keys(p_config -> 'headers') h(name))) || '?',
+           coalesce('Did you mean ' || menzil._nearest_word(o.name, array(select lower(h.name collate "C") from jsonb_object_keys(p_config -> 'headers') h(name))) || '?',
                     'Every other header of a message is sent anyway.')
       from jsonb_array_elements_text(p_config -> 'overridable_headers') o(name)
-     where not exists (select 1 from jsonb_object_keys(p_config -> 'headers') h(name) where lower(h.name) = lower(o.name))
+     where not exists (select 1 from jsonb_object_keys(p_config -> 'headers') h(name) where lower(h.name collate "C") = lower(o.name collate "C"))
     union all
     select 'overridable_headers', format('names %s, which holds a secret', quote_literal(menzil._shown(o.name))), 'A message never replaces a secret of its endpoint.'
       from jsonb_array_elements_text(p_config -> 'overridable_headers') o(name) where menzil._is_secret_header(o.name)

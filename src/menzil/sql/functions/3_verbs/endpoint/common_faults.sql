@@ -19,5 +19,5 @@ begin
     union all
     select 'headers.' || h.name, 'may not be set', 'menzil writes this header itself, another value for each message.'
       from jsonb_object_keys(p_config -> 'headers') h(name)
-     where v_broker and lower(h.name) in ('menzil-id', 'menzil-key', 'menzil-type', 'menzil-attempt', 'correlation-id');
+     where v_broker and lower(h.name collate "C") in ('menzil-id', 'menzil-key', 'menzil-type', 'menzil-attempt', 'correlation-id');
 end $$;

@@ -5,6 +5,7 @@ declare
   v_id integer;
   v_split record;
 begin
+  perform menzil._refuse_replica();
   perform menzil._check_name(p_name);
   perform menzil.validate_endpoint_config(p_protocol, p_config);
   v_split := menzil._split_secrets(p_protocol, p_config, '{}');

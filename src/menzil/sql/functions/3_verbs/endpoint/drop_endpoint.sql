@@ -4,6 +4,7 @@ language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp 
 declare
   v_endpoint menzil.channel := menzil._endpoint_for(p_name);
 begin
+  perform menzil._refuse_replica();
   if menzil._count_channel(v_endpoint.id) > 0 then
     raise exception using errcode = '55006', message = format('Endpoint %s still has messages.', quote_literal(p_name)),
       hint = 'Wait until they are delivered, cancel them with menzil.purge_endpoint(name), or let menzil.channel_release(name) drop it when it has drained.';

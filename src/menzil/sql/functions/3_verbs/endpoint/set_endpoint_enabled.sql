@@ -4,6 +4,7 @@ language plpgsql as $$
 declare
   v_endpoint menzil.channel := menzil._endpoint_for(p_name);
 begin
+  perform menzil._refuse_replica();
   if v_endpoint.enabled = p_enabled then
     return;
   end if;

@@ -71,7 +71,7 @@ begin
      and (a.payload is not null or a.content is not null);   -- not erased
   if p_dry_run or v_count = 0 then
     return v_count;
-  elsif v_count / p_rate > 315360000 then
+  elsif v_count > p_rate * 315360000 then
     perform menzil._refuse_value(format('At that rate %s messages would take more than ten years.', v_count), 'Give a higher rate, or a shorter range.');
   end if;
   perform menzil._check_room(v_count, s.max_queue_size) from menzil.setting_value s;

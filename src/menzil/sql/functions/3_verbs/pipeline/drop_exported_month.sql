@@ -20,7 +20,8 @@ drop function if exists menzil.drop_exported_month(timestamptz, bigint, numeric,
 -- p_xor are the fingerprint of the rows in the lake, and the partition must have the same while no transaction can write to
 -- it. Answers dropped; absent, when there is no such partition; open, when the month can still grow or has dead letters;
 -- changed, when it has other rows than the lake; busy, when it is read or written now. Nothing is dropped unless it says
--- dropped.
+-- dropped. What is compared stays as it is until the transaction ends, so a lock that others hold is asked for again for three
+-- seconds: to compare a month of millions takes minutes.
 create or replace function menzil.drop_exported_month(p_month timestamptz, p_count bigint, p_sum numeric, p_xor bigint) returns text
 language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp set lock_timeout = '200ms' set timezone = 'UTC' set jit = off as $$
 declare
@@ -39,7 +40,11 @@ begin
   -- Writers of bodies of this month wait from here on; readers, and writers of other months, do not. An end is written only
   -- for a live message, and a message whose end is not committed yet is live for the next statement. So when nothing of the
   -- month lives, its ends stay as they are.
-  execute format('lock table menzil.%I in share mode', v_name);
+  -- Autovacuum gives way to who has waited for deadlock_timeout, and takes minutes for a month of millions otherwise. It vacuums long values
+  -- as a table of their own, which LOCK cannot name: taking back an option locks it, too.
+  perform set_config('lock_timeout', (least(15000, s.setting::integer) + 500)::text, true) from pg_settings s where s.name = 'deadlock_timeout';
+  execute format('lock table menzil.%I in share row exclusive mode', v_name);
+  execute format('alter table menzil.%I reset (toast.log_autovacuum_min_duration)', v_name);
   if menzil._month_stays(v_month) then
     return 'open';
   end if;
@@ -48,10 +53,27 @@ begin
     return 'changed';
   end if;
   v_last := menzil._last_end(v_month);
-  lock table only menzil.message in access exclusive mode;
-  if menzil._drop_archive_month(v_month, v_last) = 0 then
-    return 'busy';
-  end if;
+  perform set_config('lock_timeout', '50ms', true);   -- senders wait for as long, and as long again for each part of the month that another has
+  for v_try in 1 .. 10 loop
+    -- A writer that waits for the month holds the parent, which is not to be had before it goes on: to wait for each other would be a
+    -- deadlock, and the writer would be told of it.
+    if exists (select from pg_locks l where l.relation = ('menzil.' || v_name)::regclass and l.database = (select d.oid from pg_database d where d.datname = current_database())
+                 and l.mode = 'RowExclusiveLock' and not l.granted) then
+      return 'busy';
+    end if;
+    begin
+      lock table only menzil.message in access exclusive mode;
+      if menzil._drop_archive_month(v_month, v_last) = 0 then
+        raise lock_not_available;   -- gives back the lock of message
+      end if;
+      exit;
+    exception when lock_not_available or deadlock_detected then
+      if v_try = 10 then
+        return 'busy';
+      end if;
+      perform pg_sleep(0.3);
+    end;
+  end loop;
   perform menzil._event('archive.exported', 'archive', v_name, null, null,
     jsonb_build_object('messages', p_count, 'hash_sum', p_sum::text, 'hash_xor', p_xor::text));
   return 'dropped';

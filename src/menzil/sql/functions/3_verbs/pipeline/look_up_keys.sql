@@ -1,9 +1,9 @@
 -- Idempotency keys of a send, all at once: a key that is held with the same payload is a repeat, which counts and is not
 -- created; with another payload the whole send is refused.
 
--- Before the insert: repeats need no room.
+-- Before the insert: repeats need no room. The probes are pinned to their indexes: see menzil._take_key.
 create or replace function menzil._look_up_keys(p_bulk menzil.bulk) returns menzil.bulk
-language plpgsql as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_bulk menzil.bulk := p_bulk;
   v_keys text := p_bulk.staging || '_keys';
@@ -34,7 +34,8 @@ begin
             select d.status = 'completed' and d.ended_at > $1 as keeps from menzil.done d
              where d.lo_id > m.message_id - 4096 and d.lo_id <= m.message_id and d.hi_id >= m.message_id and (d.ids is null or m.message_id = any (d.ids))
              order by d.lo_id desc limit 1) e on true
-         where coalesce(e.keeps, exists (select 1 from menzil.message b where b.id = m.message_id and b.created_at = m.created_at))
+         where coalesce(e.keeps, exists (select 1 from menzil.message b where b.id = m.message_id and b.created_at = m.created_at
+                                          and ((b.expires_at <= clock_timestamp() - interval '1 s') is not true or menzil._lease_of(b.id) is not null)))
       ), marked as (
         update menzil.%1$I k set repeat = true from held h where k.place = h.place
       )

@@ -10,6 +10,7 @@ declare
   v_wanted bigint;
   v_taken bigint;
   v_row record;
+  v_held bigint[] := '{}';
 begin
   execute format('select count(*) from menzil.%I k where not k.repeat', v_keys) into v_wanted;
   execute format($sql$
@@ -26,9 +27,11 @@ begin
       using v_bulk.starts, v_bulk.shifts
     loop
       if menzil._take_key(v_row.channel_id, v_row.idempotency_key, v_row.id, v_row.hash, v_bulk.now) <> v_row.id then
-        execute format('update menzil.%I k set repeat = true where k.place = $1', v_keys) using v_row.place;
+        v_held := v_held || v_row.place;
       end if;
     end loop;
+    -- At once: the table has no index, and there may be as many as there are rows.
+    execute format('update menzil.%I k set repeat = true from unnest($1) h(place) where k.place = h.place', v_keys) using v_held;
   end if;
   execute format('select count(*) from menzil.%I k where k.repeat', v_keys) into v_bulk.repeats;
   return v_bulk;

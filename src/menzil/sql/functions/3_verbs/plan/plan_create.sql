@@ -25,7 +25,7 @@ begin
   end if;
   v_top := case when p_kind = 'redrive' then coalesce((select max(d.id) from menzil.dead_letter d), 0) else menzil._register('menzil.message_id') end;
   select c.* into v_count from menzil._count_plan(p_kind, v_filter, v_top, v_now) c;
-  if v_count.total / p_rate > 315360000 then
+  if v_count.total > p_rate * 315360000 then
     perform menzil._refuse_value(format('At that rate %s messages would take more than ten years.', v_count.total), 'Give a higher rate, or a narrower filter.');
   end if;
   -- Waits for an open transaction that made the plan of the same form.

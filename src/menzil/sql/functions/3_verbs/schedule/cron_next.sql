@@ -22,7 +22,7 @@ begin
       perform menzil._refuse_null('A time zone');
     elsif p_time_zone ~ '^[A-Za-z_]+(/[A-Za-z_-]+)+$' then
       perform to_timestamp(0) at time zone p_time_zone;
-    elsif p_time_zone <> 'UTC' and not exists (select 1 from pg_timezone_names z where lower(z.name) = lower(p_time_zone)) then
+    elsif p_time_zone <> 'UTC' and not exists (select 1 from pg_timezone_names z where lower(z.name collate "C") = lower(p_time_zone collate "C")) then
       raise invalid_parameter_value;
     end if;
   exception when invalid_parameter_value then

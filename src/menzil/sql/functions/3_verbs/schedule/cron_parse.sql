@@ -9,7 +9,7 @@ create or replace function menzil.cron_parse(
 )
 language plpgsql immutable security definer set search_path = pg_catalog, menzil, pg_temp as $$
 declare
-  v_cron text := lower(btrim(p_cron, E' \t'));
+  v_cron text := lower(btrim(p_cron, E' \t') collate "C");
   v_fields text[];
 begin
   if p_cron is null then
@@ -85,7 +85,7 @@ begin
   v_number := case when p_word ~ '^[0-9]{1,4}$' then p_word::integer else array_position(p_names, p_word) - 1 + p_minimum end;
   if v_number is null or v_number not between p_minimum and p_maximum then
     perform menzil._refuse_cron(p_item, p_field, format('Values of this field are %s to %s%s.', p_minimum, p_maximum,
-      case when p_names <> '{}' then format(' or %s to %s', upper(p_names[1]), upper(p_names[cardinality(p_names)])) end));
+      case when p_names <> '{}' then format(' or %s to %s', upper(p_names[1] collate "C"), upper(p_names[cardinality(p_names)] collate "C")) end));
   end if;
   return v_number;
 end $$;

@@ -1,6 +1,7 @@
 -- One message into the queue: the body, and a line in the log. Insert only: it locks no row that another transaction could
 -- want, so open business transactions never wait for each other. The one exception is inherent: a second open transaction
--- with the same idempotency key waits for the first.
+-- with the same idempotency key waits for the first. The key of an expired message that waits asks for the lane of that message,
+-- for a moment and at most 50 ms: see menzil._take_key.
 create or replace function menzil._send(
   p_name text, p_payload jsonb, p_content bytea, p_priority integer, p_scheduled_at timestamptz, p_idempotency_key text,
   p_correlation_id uuid, p_expires_at timestamptz, p_ordering_key text, p_headers jsonb, p_metadata jsonb,

@@ -19,7 +19,7 @@ begin
   elsif cardinality(p_dequeue_ats) <> cardinality(p_ids) or cardinality(p_states) <> cardinality(p_ids) then
     perform menzil._refuse_value('The arrays have different lengths.', 'Give each array one element per message, or NULL for none.');
   end if;
-  perform menzil._refuse_size(octet_length(u.state), s.max_payload_size) from unnest(p_states) u(state), menzil.setting_value s
+  perform menzil._refuse_size(octet_length(u.state), s.max_payload_size, 'The state has') from unnest(p_states) u(state), menzil.setting_value s
     where octet_length(u.state) > s.max_payload_size limit 1;
   for v_taken in select * from menzil._take_leases(p_ids, p_num_attempts, p_batches) loop
     with told as materialized (

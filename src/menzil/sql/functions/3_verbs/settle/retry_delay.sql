@@ -1,10 +1,12 @@
--- Seconds to wait before retry number p_retry_count (the first is 0), by the channel's policy or the settings.
+-- Seconds to wait before retry number p_retry_count (the first is 0), by the channel's policy or the settings. The longest delay of the settings
+-- does not shorten the base that a policy asks for.
 create or replace function menzil._retry_delay(p_policy jsonb, p_settings menzil.setting_value, p_retry_count integer) returns double precision
 language plpgsql as $$
 declare
   -- Rounded: JSON can hold a number that is too small for a double.
   v_base double precision := coalesce(round((p_policy ->> 'base_delay_seconds')::numeric, 6)::double precision, p_settings.retry_base_delay);
-  v_max double precision := coalesce(round((p_policy ->> 'max_delay_seconds')::numeric, 6)::double precision, p_settings.retry_max_delay);
+  v_max double precision := coalesce(round((p_policy ->> 'max_delay_seconds')::numeric, 6)::double precision,
+                                     greatest(p_settings.retry_max_delay, case when p_policy ? 'base_delay_seconds' then v_base end));
   v_delay double precision;
 begin
   v_delay := case coalesce(p_policy ->> 'backoff', 'exponential')

@@ -6,7 +6,8 @@ create or replace function menzil._pulse_ends(
   out news menzil.pulse_news[], out place menzil.pulse_place, out covered int8multirange, out cut boolean
 )
 language plpgsql stable
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set jit = off as $$
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set jit = off
+set plan_cache_mode = force_generic_plan as $$
 declare
   v_snapshot pg_snapshot := pg_current_snapshot();
   v_found record;

@@ -5,7 +5,7 @@ create or replace function menzil._pulse_sends(
   p_after bigint, p_upto bigint, p_covered int8multirange, p_gaps int8multirange, p_limit integer,
   out news menzil.pulse_news[], out gaps int8multirange, out cut boolean
 )
-language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off as $$
+language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off set plan_cache_mode = force_generic_plan as $$
 declare
   v_new int8multirange := int8multirange(int8range(p_after, p_upto, '(]')) - coalesce(p_covered, '{}');
   v_found bigint;

@@ -3,7 +3,7 @@
 create or replace function menzil._pulse_tries(
   p_place menzil.pulse_place, p_since timestamptz, p_limit integer, out news menzil.pulse_news[], out place menzil.pulse_place, out cut boolean
 )
-language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off as $$
+language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off set plan_cache_mode = force_generic_plan as $$
 declare
   v_snapshot pg_snapshot := pg_current_snapshot();
   v_last record;

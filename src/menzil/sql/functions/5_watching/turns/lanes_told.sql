@@ -6,7 +6,9 @@ language sql stable set enable_seqscan = off set enable_bitmapscan = off set jit
     select distinct q.channel_id
       from (select n.channel_id from menzil._lines_ahead(2000) n where n.rank is null and (n.freed is not null or n.news is not null)
             union all
-            select l.channel_id from (select l.* from menzil.lease l where l.watch_at <= p_now order by l.watch_at limit 100) l where l.unlock_at <= p_now and l.epoch is not null) q
+            select l.channel_id from (select l.* from menzil.lease l where l.watch_at <= p_now order by l.watch_at limit 100) l
+             cross join lateral (select g.circuit from menzil.gate g where g.channel_id = l.channel_id offset 0) g
+             where l.unlock_at <= p_now and (l.epoch is not null or g.circuit = 1)) q
   )
   select null::tid, q.channel_id, c.name, null::timestamptz, q.rank::bigint, 0, coalesce(q.gated, c.gated)
     from (select t.channel_id, t.rank, l.gated

@@ -15,7 +15,9 @@ begin
     v_held := menzil._holder((select g.xmax from menzil.gate g where g.channel_id = p_message.channel_id), p_now);
   end if;
   if v_held.who is not null then
-    return query select 'held', format('An open transaction of %s holds %s. Consumers leave it out until that transaction ends.', v_held.who, v_what),
-      v_held.since, null::timestamptz, v_held.who, format('psql -c ''select pg_terminate_backend(%s)''', v_held.pid);
+    -- A prepared transaction has no process, and outlives all: its coordinator decides, or an operator in its place.
+    return query select 'held', case when v_held.pid is not null then format('An open transaction of %s holds %s. Consumers leave it out until that transaction ends.', v_held.who, v_what)
+                                     else format('The %s holds %s. Consumers leave it out until COMMIT PREPARED or ROLLBACK PREPARED ends it.', v_held.who, v_what) end,
+      v_held.since, null::timestamptz, v_held.who, 'psql -c ''select pg_terminate_backend(' || v_held.pid || ')''';
   end if;
 end $$;
