@@ -6,7 +6,9 @@ import asyncio
 import contextvars
 import os
 import signal
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,34 @@ async def hold(message: menzil.Message) -> None:
     trace(message, "done")
 
 
+@app.handler("deaf")
+async def deaf(message: menzil.Message) -> None:
+    """Does not let itself be cancelled."""
+    trace(message)
+    while True:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.05)
+
+
+@app.handler("lent")
+async def lent(message: menzil.Message) -> None:
+    """Waits for a thread that never ends."""
+    trace(message)
+    await asyncio.to_thread(threading.Event().wait)
+
+
+@app.handler("left")
+async def left(message: menzil.Message) -> None:
+    """Leaves work to a thread and does not wait for it."""
+
+    def work() -> None:
+        while not GATE.exists():
+            time.sleep(0.01)
+        trace(message, "done")
+
+    asyncio.get_running_loop().run_in_executor(None, work)
+
+
 @app.handler("stuck", concurrency=2, lease=2)
 def stuck(message: menzil.Message) -> None:
     """The same in a thread, where nobody can stop it."""
@@ -99,6 +129,11 @@ def stuck(message: menzil.Message) -> None:
     while not GATE.exists():
         time.sleep(0.01)
     trace(message, "done")
+
+
+# The same under a long lease: a busy machine may stop a worker for as long as a short one lasts.
+app.handler("wait", concurrency=2)(hold)
+app.handler("endless", concurrency=2)(stuck)
 
 
 @app.handler("frozen", concurrency=1, lease=1)

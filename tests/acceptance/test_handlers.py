@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -45,6 +45,7 @@ FAILURES: dict[str, tuple[Callable[[], Any], str]] = {
     "an exception": (lambda: _raises(ValueError("bad \x00 value")), "ValueError: bad \\x00 value (in _raises"),
     "the end of the program": (lambda: _raises(SystemExit(3)), "SystemExit: 3"),
     "an interrupt": (lambda: _raises(KeyboardInterrupt()), "KeyboardInterrupt"),
+    "the end of the program, in a task": (lambda: asyncio.gather(_raises(SystemExit(0))), "SystemExit: 0"),
     "a cancelled part": (_cancels_itself, "CancelledError"),
 }
 
@@ -115,10 +116,13 @@ def test_an_outcome_that_the_database_refuses_fails_that_message_only(crew: Crew
 
 
 def test_a_failure_with_an_odd_reason_or_response_fails_that_message_only(crew: Crew, app: menzil.Worker) -> None:
+    circle: dict[str, Any] = {"password": "x"}
+    circle["self"] = [circle]
     odd: dict[str, Any] = {
         "caught": menzil.Fail(ValueError("too late")),  # type: ignore[arg-type]
         "forgotten": menzil.Fail(None),
         "number": menzil.Fail("no", response=5),  # type: ignore[arg-type]
+        "circle": menzil.Complete(response=circle),
     }
 
     @app.handler("work", concurrency=1)
@@ -127,12 +131,52 @@ def test_a_failure_with_an_odd_reason_or_response_fails_that_message_only(crew: 
 
     ids = dict(zip([*odd, "well"], crew.send("work", *odd, "well"), strict=True))
     tally = app.run(once=True)
-    assert (tally.delivered, tally.failed) == (1, 3)
+    assert (tally.delivered, tally.failed) == (1, 4)
     assert [state(crew, ids[body])[2] for body in odd] == [
         "[RETRYABLE] ValueError: too late",
         "[RETRYABLE] The handler of work returned a Fail without a reason.",
         "[RETRYABLE] no",
+        "[RETRYABLE] The database refused to settle this Complete: Circular reference detected",
     ]
+
+
+class UnlookableError(Exception):
+    """An error of which nothing can be asked."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("__traceback__", "__cause__", "__context__", "args"):
+            raise RuntimeError(name)
+        return super().__getattribute__(name)
+
+
+class Moving(dict[str, Any]):
+    """A dictionary that another thread changes while it is read."""
+
+    def items(self) -> Any:
+        raise RuntimeError("dictionary changed size during iteration")
+
+
+@pytest.mark.parametrize("kind", ["slot", "transaction"])
+def test_what_cannot_be_looked_at_fails_its_message_and_keeps_no_slot(
+    crew: Crew, app: menzil.Worker, kind: str
+) -> None:
+    def handle(message: menzil.Message, *_: object) -> Any:
+        match message.payload:
+            case "error":
+                raise UnlookableError
+            case "answer":
+                return menzil.Complete(response=Moving(a=1))
+            case _:
+                return None
+
+    app.handler("work", concurrency=1, transaction=kind == "transaction" or None)(handle)
+    bodies = ["error", "answer", "well"]
+    ids = dict(zip(bodies, crew.send("work", *bodies), strict=True))
+    tally = asyncio.run(asyncio.wait_for(app.serve(once=True), 60))
+    assert (tally.delivered, tally.failed) == (1, 2)
+    assert state(crew, ids["well"])[0] == "completed"
+    assert [state(crew, ids[body])[:2] for body in bodies[:2]] == [("pending", 1)] * 2
+    assert "dictionary changed size" in state(crew, ids["answer"])[2]
 
 
 def test_a_payload_that_cannot_be_read_fails_that_message_only(crew: Crew, app: menzil.Worker) -> None:
@@ -172,6 +216,29 @@ def test_writes_and_the_end_of_a_message_commit_together(crew: Crew, app: menzil
     assert (tally.delivered, tally.deferred, tally.failed, tally.dead) == (1, 1, 3, 1)
     assert state(crew, ids["done"])[0] == "completed"
     assert "commit" in state(crew, ids["commit"])[2]
+
+
+@pytest.mark.parametrize("kind", ["async", "sync"])
+@pytest.mark.parametrize("word", ["commit", "rollback"])
+def test_a_handler_that_ends_its_transaction_in_sql_has_failed(
+    crew: Crew, app: menzil.Worker, kind: str, word: LiteralString
+) -> None:
+    """Its effect would be lost, or there twice, and the message would be completed."""
+    crew.conn.execute("create table effect (word text)")
+
+    def handle(message: menzil.Message, conn: psycopg.Connection[Any]) -> None:
+        conn.execute("insert into effect values ('x')")
+        conn.execute(word)
+
+    async def handle_async(message: menzil.Message, conn: psycopg.AsyncConnection[Any]) -> None:
+        await conn.execute("insert into effect values ('x')")
+        await conn.execute(word)
+
+    app.handler("work", transaction=True)(handle if kind == "sync" else handle_async)
+    (sent,) = crew.send("work", "x")
+    tally = app.run(once=True)
+    assert (tally.delivered, tally.failed) == (0, 1)
+    assert "The handler of work ended its transaction with COMMIT or ROLLBACK." in state(crew, sent)[2]
 
 
 @pytest.mark.parametrize("kind", ["async", "sync"])

@@ -242,3 +242,34 @@ def test_hooks_that_could_never_work_are_refused_when_they_are_written() -> None
             register(takes_one)  # type: ignore[type-var]
     with pytest.raises(menzil.UsageError, match="must be a function"):
         app.on_start(None)
+
+
+class Table:
+    """Like an array of numpy: it is compared piece by piece, and what comes out is neither true nor false."""
+
+    def __eq__(self, other: object) -> Any:
+        return self
+
+    def __bool__(self) -> bool:
+        raise ValueError("the truth value of a table is ambiguous")
+
+
+TABLE: contextvars.ContextVar[Table] = contextvars.ContextVar("table")
+
+
+def test_context_variables_that_cannot_be_compared_keep_no_slot(crew: Crew, app: menzil.Worker) -> None:
+    first, found = Table(), []
+
+    @app.on_start
+    async def load() -> None:
+        TABLE.set(first)
+
+    @app.handler("work", concurrency=1)
+    async def handle(message: menzil.Message) -> None:
+        found.append(TABLE.get())
+        TABLE.set(Table())
+
+    crew.send("work", *range(20))
+    tally = asyncio.run(asyncio.wait_for(app.serve(once=True), 60))
+    assert tally.delivered == 20
+    assert all(one is first for one in found)

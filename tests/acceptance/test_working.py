@@ -59,6 +59,14 @@ def test_once_delivers_what_is_due_and_ends(crew: Crew) -> None:
     assert "delivered=70 failed=0 dead=0 deferred=0 handed_back=0 lost=0" in worker.says("stopped")
 
 
+def test_once_delivers_what_is_due_behind_many_sends_to_other_channels(crew: Crew) -> None:
+    crew.ask("select menzil.channel_set('unread')")
+    crew.conn.execute("do $$ begin for n in 1..6000 loop perform menzil.send('unread', '1'); end loop; end $$")
+    crew.send("quick", "a")
+    assert "delivered=1 " in crew.drain().says("stopped")
+    assert crew.completed("quick") == 1
+
+
 def test_once_also_delivers_what_a_dead_worker_left_behind(crew: Crew) -> None:
     crew.send("quick", *range(12))
     assert crew.ask("select count(*) from menzil.message_dequeue(1, 100, '{quick}')") == 12

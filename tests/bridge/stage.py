@@ -13,6 +13,10 @@ import psycopg
 from menzil.bridge.runner import Progress, Runner
 
 PATIENCE = 60.0
+#: Ends the sessions of bridges.
+BACKENDS = """
+select pg_terminate_backend(pid) from pg_stat_activity
+ where datname = current_database() and application_name = 'menzil bridge'"""
 
 
 def create(

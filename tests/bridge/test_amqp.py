@@ -12,11 +12,13 @@ import psycopg
 import pytest
 from pamqp import commands
 
+from menzil.bridge.runner import PAUSED
 from menzil.bridge.source import SourceError
 from menzil.deliver.amqp import Amqp
 from menzil.deliver.amqp.frames import BODY, HEADER, framed
+from menzil.embedded import Embedded
 from menzil.model.errors import QueueFullError
-from tests.bridge.stage import once, one, running, until, waiting
+from tests.bridge.stage import BACKENDS, once, one, running, until, waiting
 from tests.brokers.amqp.peer import HEARTBEAT, Line, amqp_endpoint, peer
 from tests.brokers.amqp.rabbit import Rabbit
 from tests.brokers.amqp.readers import channel_of, held, new_queue
@@ -136,6 +138,46 @@ async def test_what_has_no_room_is_not_handed_back_again_and_again(db: str, conn
             conn.execute("select menzil.channel_set('work', p_max_size => 100)")
             await until(lambda: waiting(conn) == [0, 1, 2, 3], "the rest, over the only connection that there is")
             await until(lambda: acked[-1:] == [4], "the last acknowledgement")
+
+
+@in_loop
+async def test_a_message_is_held_while_the_database_is_away(
+    db: str, conn: psycopg.Connection, server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each new connection would be one more return of the message to its queue."""
+    monkeypatch.setattr("menzil.bridge.runner.HEARTBEAT", 2.0)
+    away, opened = asyncio.Event(), 0
+
+    async def talk(line: Line) -> None:
+        nonlocal opened
+        opened += 1
+        await line.serve(*([(b"1", "a")] if opened == 1 else [(b"2", "b")]))
+        if opened == 1:
+            await line.acknowledged()
+            await away.wait()
+            line.deliver(2, b"2", "b")
+        while True:
+            await line.acknowledged()
+
+    name = conn.info.dbname
+    async with peer(*[talk] * 50) as port:
+        create(conn, "b", port, "q")
+        async with running(db, "b") as runner:
+            await until(lambda: waiting(conn) == [1], "the first message")
+            beat, last = "select heartbeat_at from menzil.bridges", one(conn, "select heartbeat_at from menzil.bridges")
+            await until(lambda: one(conn, beat) != last, "a heartbeat: the next one comes when the message is held")
+            with psycopg.connect(server.dsn, autocommit=True) as admin:
+                admin.execute(f"alter database {name} allow_connections false")
+                try:
+                    conn.execute(BACKENDS)
+                    away.set()
+                    await until(lambda: runner.progress.error not in (None, PAUSED), "a notice")
+                    await asyncio.sleep(5)  # at least two heartbeats that find no database
+                finally:
+                    admin.execute(f"alter database {name} allow_connections true")
+            await until(lambda: waiting(conn) == [1, 2], "the second message")
+            await until(lambda: runner.progress.error is None, "a bridge without trouble")
+    assert opened == 1
 
 
 @in_loop

@@ -18,14 +18,10 @@ import menzil
 from menzil import Worker
 from menzil.embedded import Embedded
 from menzil.install import migrate
-from tests.bridge.stage import create, once, one, running, until, waiting
+from tests.bridge.stage import BACKENDS, create, once, one, running, until, waiting
 from tests.brokers.servers import NatsServer, Valkey
 from tests.brokers.stage import entries, fresh, in_loop, jetstream
 from tests.memory import MEMORY
-
-BACKENDS = """
-select pg_terminate_backend(pid) from pg_stat_activity
- where datname = current_database() and application_name = 'menzil bridge'"""
 
 
 @in_loop

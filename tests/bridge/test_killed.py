@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from typing import Any
 
 import nats
 import psycopg
@@ -21,6 +22,8 @@ from tests.brokers.stage import fresh
 
 RECORDS, KILLS, MEASURED = 200_000, 10, 50_000
 BODY = b"%d"
+#: Records of a batch in the short runs: a quick machine takes 3,000 in six batches before anybody is killed.
+FEW = 20
 
 
 async def published(port: int, stream: str, first: int, last: int) -> None:
@@ -42,23 +45,23 @@ def produced(kafka: MockKafka, topic: str, first: int, last: int) -> None:
         kafka.write(topic, *(BODY % number for number in range(begin, min(last, begin + 10_000))))
 
 
-def from_nats(conn: psycopg.Connection, server: NatsServer, count: int) -> str:
+def from_nats(conn: psycopg.Connection, server: NatsServer, count: int, **more: Any) -> str:
     stream = fresh("KILLED")
     asyncio.run(published(server.port, stream, 0, count))
-    create(conn, "b", "nats", servers=[f"127.0.0.1:{server.port}"], stream=stream)
+    create(conn, "b", "nats", servers=[f"127.0.0.1:{server.port}"], stream=stream, **more)
     return stream
 
 
-def from_kafka(conn: psycopg.Connection, kafka: MockKafka, count: int) -> str:
+def from_kafka(conn: psycopg.Connection, kafka: MockKafka, count: int, **more: Any) -> str:
     topic = kafka.topic(fresh("killed"))
     produced(kafka, topic, 0, count)
-    create(conn, "b", "kafka", servers=kafka.servers, topic=topic)
+    create(conn, "b", "kafka", servers=kafka.servers, topic=topic, **more)
     return topic
 
 
 @pytest.mark.slow
 def test_from_nats(db: str, conn: psycopg.Connection, nats_server: NatsServer) -> None:
-    from_nats(conn, nats_server, 3000)
+    from_nats(conn, nats_server, 3000, batch=FEW)
     outcome = killed(db, conn, "b", 3000, 2, 1, 100)
     assert (outcome.kills, outcome.missing, outcome.twice) == (2, 0, 0)
 
@@ -66,7 +69,7 @@ def test_from_nats(db: str, conn: psycopg.Connection, nats_server: NatsServer) -
 @pytest.mark.slow
 def test_from_kafka(db: str, conn: psycopg.Connection) -> None:
     with MockKafka() as kafka:
-        from_kafka(conn, kafka, 3000)
+        from_kafka(conn, kafka, 3000, batch=FEW)
         outcome = killed(db, conn, "b", 3000, 2, 2, 100)
     assert (outcome.kills, outcome.missing, outcome.twice) == (2, 0, 0)
 

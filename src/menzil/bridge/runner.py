@@ -234,7 +234,7 @@ class Runner:
 
     def _resumed(self) -> None:
         """Say that the database takes records again as they come, if it did not."""
-        if self._is_refused:
+        if self._is_refused or self._why is not None:
             self._is_refused, self._why = False, None
             say(logging.INFO, "resumed", bridge=self.name)
 
@@ -261,6 +261,9 @@ class Runner:
             # A server may throw messages away that come back too often (a quorum queue of RabbitMQ 4 does after 20
             # times), so they stay here until there is room for them.
             self._failed(error)
+            # The heartbeat may have met the same outage first, and asked for a new source. A change of the bridge is
+            # found by the next heartbeat.
+            self._changed.clear()
             await source.seek(batch.partition, None)
             await self._pause(stop)
             return False
@@ -289,6 +292,12 @@ class Runner:
                 heard = await self._desk.run(
                     bridges.bridge_heartbeat(self.name, self.instance, self.progress.error, self._lags)
                 )
+            except ConnectionFailedError:
+                # While the source has nothing, the main loop asks the database nothing, and would not meet this. In
+                # trouble it asks, and holds records that a source takes back only so often: it must not begin anew.
+                if self.progress.error in (None, PAUSED):
+                    self._changed.set()
+                continue
             except MenzilError:
                 continue  # the main loop meets the same trouble, and says so
             if heard is None or heard.updated_at != self._spec.updated_at:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import resource
 import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,15 @@ import click
 
 from menzil.cli.dsn import dsns_options, several_of
 from menzil.cli.finite import Finite
-from menzil.model.errors import UsageError
+from menzil.model.errors import MenzilError, UsageError
 from menzil.telemetry.logs import FORMATS, log_to_stderr
 from menzil.telemetry.serving import Listen
 from menzil.worker import Worker
 from menzil.worker.family import Family
 from menzil.worker.log import LOGGER
+
+#: Whose lines a traceback has before those of a module that failed.
+_WAY_THERE = (__file__, importlib.__file__)
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Host:
 @click.option("--processes", type=click.IntRange(1), default=1, metavar="N", help="Run so many workers.")
 @click.option("--once", is_flag=True, help="Deliver what is due, then end.")
 @click.option("--name", metavar="NAME", help="Name of the worker.  [default: host, process and chance]")
-@click.option("--lease", type=Finite(1), metavar="SECONDS", help="How long a message stays ours in silence.")
+@click.option("--lease", type=Finite(1, 604_800), metavar="SECONDS", help="How long a message stays ours in silence.")
 @click.option("--batch", type=click.IntRange(1, 10_000), metavar="N", help="Most messages of one lease.")
 @click.option("--max-bytes", type=click.IntRange(1), metavar="N", help="Bytes of messages at once.  [default: 64 MiB]")
 @click.option("--grace", type=Finite(0), metavar="SECONDS", help="Time to finish at the end.  [default: 10]")
@@ -103,11 +107,21 @@ def _find(app: str | None) -> Worker:
         raise UsageError(f"{app!r} does not name a worker.", hint=f"write MODULE:APP, such as {example}")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        found: Any = import_module(module)
+        found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
-            raise  # it is there, and something it needs is not
+            raise _failed(module, error) from None  # it is there, and something it needs is not
         raise UsageError(f"There is no module {module!r} here.", hint="run this where it can be imported") from None
+    except SystemExit as error:
+        # Taken at its word, a sys.exit(0) would look like a worker that has done its work.
+        raise UsageError(
+            f"The module {module!r} ended the program while it was imported: sys.exit({error.code!r}).",
+            hint='what only a script does belongs behind `if __name__ == "__main__":`',
+        ) from None
+    except MenzilError:
+        raise  # a sentence and a hint already
+    except Exception as error:
+        raise _failed(module, error) from None
     for part in name.split("."):
         if not hasattr(found, part):
             raise UsageError(f"The module {module!r} has no {name!r}.", hint=_workers_of(module))
@@ -117,9 +131,21 @@ def _find(app: str | None) -> Worker:
     return found
 
 
+def _failed(module: str, error: Exception) -> UsageError:
+    """Print the traceback from the first line of the module on, without the way there, and return what to raise."""
+    own = error.__traceback__
+    while own is not None and (
+        own.tb_frame.f_code.co_filename in _WAY_THERE or "<frozen" in own.tb_frame.f_code.co_filename
+    ):
+        own = own.tb_next
+    traceback.print_exception(type(error), error, own)
+    sentence = f"The module {module!r} failed while it was imported: {type(error).__name__}."
+    return UsageError(sentence, hint="the lines above say where")
+
+
 def _workers_of(module: str) -> str:
     """What could have been meant: the workers that the module has."""
-    names = [name for name, value in vars(import_module(module)).items() if isinstance(value, Worker)]
+    names = [name for name, value in vars(importlib.import_module(module)).items() if isinstance(value, Worker)]
     if not names:
         return f"{module} has no worker: write `app = menzil.Worker()` there, and its handlers below"
     return "write " + " or ".join(f"{module}:{name}" for name in names)

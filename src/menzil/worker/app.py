@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from menzil.model.durations import Seconds, in_seconds
@@ -111,20 +112,28 @@ class Worker(Registering):
         self._shift: Shift | None = None
         self._company: Company | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._ends_at: float | None = None  # of threads that handlers have left, once a signal has stopped it
 
     def run(self, *, once: bool = False) -> Tally:
         """Work until SIGTERM, SIGINT or SIGHUP; with `once`, until nothing is due. Blocks; returns what was done.
 
         With `dsn_file`, SIGHUP reads the file again and does not stop the worker.
         """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            pass
+        else:
+            raise UsageError("Worker.run() was called inside an event loop.", hint="write `await app.serve()` there")
         import_module("menzil.worker.company")  # with all that serve() needs, before the collector is told what stays
+        from menzil.worker.looping import run
 
+        self._ends_at = None
         # What the program has loaded stays: the collector need not look at it again and again. Messages come and go by
         # the thousand without cycles: it need not look as often, either.
         gc.freeze()
         gc.set_threshold(5000)
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(self._run(once))
+        return run(self._run(once), _loop_factory(), self._patience)
 
     async def serve(self, *, once: bool = False) -> Tally:
         """Work inside a program that has an event loop of its own, until stop() is called."""
@@ -232,7 +241,12 @@ class Worker(Registering):
         if number == signal.SIGHUP and self.has_file:
             self._reload()
         elif number != signal.SIGHUP or not (running is not None and running.stopping):
+            self._ends_at = monotonic() + (self._options.grace if self._ends_at is None else 0)
             self.stop()
+
+    def _patience(self) -> float | None:
+        """How long to wait for threads that handlers have left: as long as needed, unless a signal has stopped it."""
+        return None if self._ends_at is None else self._ends_at - monotonic()
 
     @property
     def has_file(self) -> bool:

@@ -16,6 +16,9 @@ from menzil.worker.ways import Way, way_of
 
 Function = Callable[..., Any]
 
+#: Seconds of the longest lease that the database grants.
+LONGEST = 7 * 86_400
+
 
 def check_channels(channels: tuple[object, ...]) -> None:
     """Refuse what does not name channels, such as the function itself: @app.handler without parentheses."""
@@ -45,9 +48,9 @@ class Handler:
             raise UsageError(f"The handler {self.name} has a yield, so calling it would do nothing.")
         if self.concurrency is not None and (type(self.concurrency) is not int or self.concurrency < 1):
             raise UsageError("The concurrency of a handler is a whole number, 1 or more.")
-        if self.lease is not None and self.lease < 1:
+        if self.lease is not None and not 1 <= self.lease <= LONGEST:
             raise UsageError(
-                "The lease of a handler is a second or more.", hint="heartbeats keep it for as long as needed"
+                "The lease of a handler is 1 second to 7 days.", hint="heartbeats keep it for as long as needed"
             )
         self._check_way()
         if self.payload is not None:

@@ -46,11 +46,7 @@ class Held:
 
     def __init__(self, message: Message, source: Source, kept_at: float) -> None:
         self.message = message
-        self.id = message.id
-        self.attempt = message.attempt
-        self.batch = message.batch
-        self.channel = message.channel
-        self.size = message.size
+        self.id, self.attempt, self.batch, self.channel, self.size = message.taken
         self.source = source
         self.taken_at = self.kept_at = kept_at
         self.task: asyncio.Task[None] | None = None  # who delivers it now

@@ -35,6 +35,7 @@ class Leasing:
         self._missing: set[str] = set()
         self._look_at = 0.0  # when to look for missing channels again
         self._due = 0.0  # seconds until something is due, as far as is known
+        self._more = False  # whether a dequeue may find nothing only because it has not read the whole log
         self._waits = False  # whether to wait when a dequeue finds nothing; if not, it is asked once more
         self._empty = (0, 0)  # what had happened when a dequeue found nothing, and how many did since
 
@@ -88,7 +89,7 @@ class Leasing:
                 if idle:
                     await asyncio.sleep(0)  # what is handled in no time is settled by the next call
                 continue
-            self._empty = (before, min(2, self._empty[1] + 1) if self._empty[0] == before else 1)
+            self._empty = (before, min(2, self._empty[1] + 1) if self._empty[0] == before and not self._more else 1)
             if shift.once:
                 shift.look_dry()
             if self._waits and not (shift.once and self._empty[1] < 2 and not shift.in_flight):
@@ -106,7 +107,7 @@ class Leasing:
         shift, source = self._shift, self.source
         if self._missing and monotonic() >= self._look_at:
             await self._look_for_channels()
-        self._waits = idle
+        self._waits, self._more = idle, False
         if self._channels == []:
             return 0
         done = [] if source.apart or shift.lease.is_busy else shift.settler.take()
@@ -115,6 +116,7 @@ class Leasing:
         elif idle:
             # Before the dequeue: what is sent after it wakes us, what was sent before it is found by it.
             self._due = await shift.lease.run(working.wait())
+            self._more = self._due == 0
         began = monotonic()
         try:
             messages = await self._lease(limit, done)

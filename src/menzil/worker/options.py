@@ -11,6 +11,7 @@ from menzil.model.errors import UsageError
 from menzil.model.secrets import secret_keys
 from menzil.model.wire import Loads, json_loads
 from menzil.telemetry.tracing import Tracing, read_tracing
+from menzil.worker.handler import LONGEST
 
 if TYPE_CHECKING:
     from menzil.telemetry.serving import Listen
@@ -61,11 +62,13 @@ class Options:
                 raise UsageError(f"{name} is a whole number, 1 or more, not {value!r}.")
         if isinstance(self.channels, str):  # its letters would be taken for names
             raise UsageError("channels is a list of names.", hint=f"write channels=[{self.channels!r}]")
-        if self.lease is not None and self.lease < 1:
-            raise UsageError("A lease is a second or more.", hint="heartbeats keep it for as long as a delivery takes")
+        if self.lease is not None and not 1 <= self.lease <= LONGEST:
+            raise UsageError(
+                "A lease is 1 second to 7 days.", hint="heartbeats keep it for as long as a delivery takes"
+            )
         if self.batch is not None and not 1 <= self.batch <= 10_000:
             raise UsageError("A batch is 1 to 10000 messages.")
-        if self.grace < 0:
+        if not self.grace >= 0:
             raise UsageError("The grace period is zero or more seconds.")
         if self.poll is not None and not 0 < self.poll[0] <= self.poll[1]:
             raise UsageError("poll is two pauses in seconds, the shortest and the longest.")

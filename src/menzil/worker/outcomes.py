@@ -16,6 +16,7 @@ COMPLETE = Complete()
 #: Handed back by the worker, not deferred by a handler.
 BACK = Defer()
 LONGEST = 2000
+UNREADABLE = "(its text cannot be read)"
 
 
 def read(result: object, name: str) -> Outcome:
@@ -66,11 +67,14 @@ class Settled:
 
 def failure(error: BaseException, hide: Hide) -> Fail:
     """Say what was raised and where; it is tried again. The frames of the user's own code are kept with the attempt."""
-    kind, text = _kind(error), hide(_text(error)).strip()
-    if len(text) > LONGEST:
-        text = text[:LONGEST] + "…"
-    reason = f"{kind}: {text}{_place(error)}" if text else f"{kind}{_place(error)}"
-    return Fail(reason, response=_frames(trace.own(error, hide)))
+    try:
+        kind, text = _kind(error), hide(_text(error)).strip()
+        if len(text) > LONGEST:
+            text = text[:LONGEST] + "…"
+        reason = f"{kind}: {text}{_place(error)}" if text else f"{kind}{_place(error)}"
+        return Fail(reason, response=_frames(trace.own(error, hide)))
+    except Exception:  # an exception that cannot be looked at: without an outcome the message would stay in our hands
+        return Fail(f"{_kind(error)}: {UNREADABLE}")
 
 
 def cleaned(outcome: Outcome, hide: Hide) -> Outcome:
@@ -93,7 +97,7 @@ def _text(value: object) -> str:
     try:
         return str(value)
     except Exception:  # the user's __str__ is broken, and the message must fail all the same
-        return "(its text cannot be read)"
+        return UNREADABLE
 
 
 def _frames(text: str) -> Response | None:

@@ -28,7 +28,7 @@ from menzil.model.outcome import Complete, Defer, Fail, LeaseOutcome, Outcome, S
 from menzil.ops import consuming, working
 from menzil.ops.op import Op
 from menzil.worker.held import Held
-from menzil.worker.outcomes import BACK, COMPLETE, cleaned
+from menzil.worker.outcomes import BACK, COMPLETE, cleaned, failure
 
 if TYPE_CHECKING:
     from menzil.worker.shift import Shift
@@ -71,12 +71,23 @@ class Settler:
 
     def put(self, held: Held, outcome: Outcome) -> None:
         """Settle this in the next round."""
-        if outcome is COMPLETE or outcome == COMPLETE:
-            held.outcome = COMPLETE
-            self._done.append(held)
-        else:
+        # The response is not compared: it may be an object of which nothing can be asked, such as an array of numpy.
+        if type(outcome) is Complete and outcome.response is None:
+            self.put_one(held)
+            return
+        try:
             held.outcome = cleaned(outcome, self._shift.hide)
-            self._others.append(held)
+        except Exception as error:  # of an object that the handler returned
+            held.outcome = failure(error, self._shift.hide)
+        self._others.append(held)
+        if not self._some.is_set():
+            self._some.set()
+            self._none.clear()
+
+    def put_one(self, held: Held) -> None:
+        """Complete this in the next round; there is no response to keep."""
+        held.outcome = COMPLETE
+        self._done.append(held)
         if not self._some.is_set():
             self._some.set()
             self._none.clear()

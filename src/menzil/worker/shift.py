@@ -295,6 +295,9 @@ class Shift:
             await asyncio.sleep(0.01)
         for source in self.sources:
             for held in list(source.held):
+                if held.task is not None:
+                    hint = "its handler catches CancelledError and goes on: it is left behind"
+                    self.log.warning("does_not_stop", channel=held.channel, id=held.id, hint=hint)
                 source.abandon(held)
         if not await self.settler.settled(LAST_WORDS):
             self.log.error("not_settled", count=self.settler.count, why="the database cannot be reached")

@@ -16,12 +16,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from menzil.model.message import Message
-from menzil.model.outcome import Fail, Outcome
-from menzil.worker import outcomes, trace
+from menzil.worker import outcomes
 from menzil.worker.batches import Batches, CallMany, Size
 from menzil.worker.held import Held
-from menzil.worker.outcomes import Settled
 from menzil.worker.share import Shares
+from menzil.worker.slot import ROUSED, slot
 from menzil.worker.wake import Bell
 
 if TYPE_CHECKING:
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
 
 #: Seconds of work that may wait in this process.
 AHEAD = 0.02
-#: Seconds a slot may go on without letting others run.
-TURN = 0.005
-#: Slots that are being roused at the same time.
-ROUSED = 4
 #: An endpoint that takes longer than SLOW seconds gives its slot to others, until there are ELASTIC times as many
 #: deliveries: they only wait for an answer, and one endpoint that hangs must not hold up the rest.
 SLOW, ELASTIC = 1.0, 5
@@ -88,11 +83,11 @@ class Source:
             pool.join(self)
         self._ahead = 0
         self.slow = 0  # deliveries that take long and have given their slot to others
-        self._spent, self._done = 0.0, 0.0  # seconds and deliveries, the recent ones weighing most
-        self._idle: list[asyncio.Future[None]] = []
-        self._roused = 0
-        self._slots: set[asyncio.Task[None]] = set()
-        self._context = copy_context()  # as every delivery finds it
+        self.spent, self.done = 0.0, 0.0  # seconds and deliveries, the recent ones weighing most
+        self.idle: list[asyncio.Future[None]] = []
+        self.roused = 0
+        self.slots: set[asyncio.Task[None]] = set()
+        self.context = copy_context()  # as every delivery finds it
 
     # How much to lease
 
@@ -116,10 +111,10 @@ class Source:
         """How many messages may be leased now; 0 while it is not worth asking."""
         if self.pool is not None:
             self.pool.ask(self)
-            self._rouse()
+            self.rouse()
         if self._shares:
             self._shares.look()
-        room = self._room()
+        room = self.places()
         if room and self._shares:
             room = min(room, self._shares.room)
         if self._batches:
@@ -134,7 +129,8 @@ class Source:
         """Seconds for which it is not worth asking, unless the bell rings."""
         return self._batches.patience if self._batches and not self.in_slots else 0.0
 
-    def _room(self) -> int:
+    def places(self) -> int:
+        """How many messages slots may take beyond those that they have; 0 for a few, which are not worth a call."""
         room = self.limit + self.slow + self._ahead - self.in_slots
         if room <= 0 or not self.limit:
             return 0
@@ -174,10 +170,10 @@ class Source:
         self.queue.extend([held for held in new if held.line is None] if batched else new)
         if self._shares:
             self._shares.enter([message.channel for message in single], asked_at)
-        if self._done:
-            self._ahead = min(self.batch, int(AHEAD * self.limit * self._done / max(self._spent, 1e-9)))
-            self._spent, self._done = self._spent / 2, self._done / 2
-        self._rouse()
+        if self.done:
+            self._ahead = min(self.batch, int(AHEAD * self.limit * self.done / max(self.spent, 1e-9)))
+            self.spent, self.done = self.spent / 2, self.done / 2
+        self.rouse()
         return new
 
     def let_slow_ones_be(self, now: float) -> None:
@@ -191,8 +187,8 @@ class Source:
             if self._shares:
                 self._shares.slow(slow, now)
             if self.queue:
-                self._rouse()
-            if self._room():
+                self.rouse()
+            if self.places():
                 self.room.set()
                 if self.out:
                     self.bell.ring()  # the leaser may wait for other endpoints
@@ -200,11 +196,11 @@ class Source:
     @property
     def pace(self) -> float | None:
         """Seconds that a delivery takes lately; None when there was none."""
-        return self._spent / self._done if self._done else None
+        return self.spent / self.done if self.done else None
 
     def forget_pace(self) -> None:
         """Lease nothing ahead until deliveries have shown how fast they are."""
-        self._ahead, self._spent, self._done = 0, 0.0, 0.0
+        self._ahead, self.spent, self.done = 0, 0.0, 0.0
 
     # Slots
 
@@ -220,7 +216,7 @@ class Source:
         assert self.pool is not None
         self.pool.ask(self)
         if self.queue:
-            self._rouse()
+            self.rouse()
         if self.limit and not self.room.is_set():
             # The leaser runs after this. Until then no other source takes the permits that are meant for it.
             self.ask_for(max(0, self.limit + self.slow - self.in_slots))
@@ -237,100 +233,39 @@ class Source:
             self.pool.pass_on()
 
     @property
-    def _is_over(self) -> bool:
+    def is_simple(self) -> bool:
+        """Whether its messages are counted nowhere but here: no batches, no shares of endpoints, no other databases."""
+        return self.pool is None and self._shares is None and self._batches is None
+
+    @property
+    def is_over(self) -> bool:
         """Whether as many deliveries are under way as there are permits."""
         return self.busy - self.slow >= self.limit
 
-    def _rouse(self) -> None:
-        while self._roused < ROUSED and self._roused < len(self.queue):
-            if self.pool is not None and self.busy + self._roused - self.slow >= self.limit:
+    def rouse(self) -> None:
+        """Let slots begin with what waits, a few at a time."""
+        while self.roused < ROUSED and self.roused < len(self.queue):
+            if self.pool is not None and self.busy + self.roused - self.slow >= self.limit:
                 return
-            while self._idle:
-                waiting = self._idle.pop()
+            while self.idle:
+                waiting = self.idle.pop()
                 if not waiting.done():
                     waiting.set_result(None)
                     break
             else:
-                if len(self._slots) >= self.concurrency + self.slow:
+                if len(self.slots) >= self.concurrency + self.slow:
                     return
                 name = f"menzil-slot-{self.name}"
-                slot = asyncio.create_task(self._slot(), name=name, context=self._context.copy())
-                self._slots.add(slot)
-                slot.add_done_callback(self._slots.discard)
-            self._roused += 1
+                task = asyncio.create_task(slot(self), name=name, context=self.context.copy())
+                self.slots.add(task)
+                task.add_done_callback(self._slot_ended)
+            self.roused += 1
 
-    async def _slot(self) -> None:
-        queue, loop, longest, spans = self.queue, asyncio.get_running_loop(), self.lease * 2 / 3, self.shift.spans
-        task = asyncio.current_task()
-        assert task is not None
-        while True:
-            self._roused -= 1
-            now = monotonic()
-            turn_ends = now + TURN
-            while queue:
-                if self.pool is not None and self._is_over:
-                    break  # the permit of this slot has gone to another database
-                held = queue.popleft()
-                if self._roused < ROUSED and queue:
-                    self._rouse()
-                if now >= held.kept_at + longest:
-                    self.shift.keeper.lose(held, "it waited too long")
-                    continue
-                held.task = task
-                outcome: Outcome | Settled
-                try:
-                    if spans is None:
-                        result = await self.pick(held.channel)(held.message)
-                    else:
-                        with spans.process(held.message, self.shift.name) as process:
-                            held.span = process.context
-                            result = process.returned(await self.pick(held.channel)(held.message))
-                    outcome = result if type(result) is Settled else outcomes.read(result, held.channel)
-                except asyncio.CancelledError as error:
-                    # Unless it was stopped, something inside was cancelled, not this task: a failure like any other.
-                    outcome = outcomes.BACK if held.stopped else self._raised(held, error)
-                except BaseException as error:
-                    outcome = self._raised(held, error)
-                began, now = now, monotonic()
-                self._end(held, outcome, now - began)
-                if held.stopped or copy_context() != self._context:
-                    # Another slot takes the place of one that was cancelled, or whose handler set context variables:
-                    # the next message does not see them. A task for each message would cost several times as much.
-                    self._slots.discard(task)
-                    self._rouse()
-                    return
-                if now > turn_ends and queue:
-                    await asyncio.sleep(0)
-                    now = monotonic()
-                    turn_ends = now + TURN
-            waiting = loop.create_future()
-            self._idle.append(waiting)
-            await waiting
-
-    def _raised(self, held: Held, error: BaseException) -> Fail:
-        held.trace = trace.full(error, self.shift.hide)
-        return outcomes.failure(error, self.shift.hide)
-
-    def _end(self, held: Held, outcome: Outcome | Settled, seconds: float) -> None:
-        """The delivery is over: settle what came out of it."""
-        held.task = None
-        if not held.lost:
-            self._spent += seconds
-            self._done += 1
-            if isinstance(outcome, Fail):
-                held.note_trace()
-            self.let_go(held, seconds)
-            if outcome is not outcomes.BACK:
-                self.shift.tries.add(held.channel, seconds)
-            if isinstance(outcome, Settled):
-                self.shift.settler.note(held, outcome.outcome)
-            else:
-                self.shift.settler.put(held, outcome)
-        if self.pool is not None and self.pool.line:
-            self.pool.ended(self)
-        # A source that gave its last permit away lets its leaser ask, which puts it in line.
-        if not self.room.is_set() and (self._room() or not self.limit):
-            self.room.set()
+    def _slot_ended(self, task: asyncio.Task[None]) -> None:
+        """Let another slot do its work if it was cancelled between two messages, as by a timer that a handler left."""
+        self.slots.discard(task)
+        if self.queue:
+            self.rouse()
 
     def let_go(self, held: Held, seconds: float | None = None) -> None:
         """It is not ours any more, but for its outcome."""
@@ -391,9 +326,9 @@ class Source:
         """End the slots and the batches."""
         if self._batches:
             self._batches.stop()
-        slots = list(self._slots)
-        for slot in slots:
-            slot.cancel()
+        slots = list(self.slots)
+        for task in slots:
+            task.cancel()
         if slots:
             await asyncio.wait(slots, timeout=1)
         if self.pool is not None:

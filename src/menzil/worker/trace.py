@@ -29,7 +29,11 @@ _Frame = tuple[str, int, str]  # file, line, function
 
 def full(error: BaseException, hide: Hide) -> str:
     """Return the traceback as Python writes it, without secrets of the worker, and cut in the middle if it is long."""
-    text = _cut(hide("".join(traceback.format_exception(error, limit=-3 * FRAMES)).rstrip()), LOGGED)
+    try:
+        lines = traceback.format_exception(error, limit=-3 * FRAMES)
+    except Exception:  # an exception that cannot be looked at
+        lines = [f"{type(error).__qualname__}: (its traceback cannot be read)"]
+    text = _cut(hide("".join(lines).rstrip()), LOGGED)
     # The text of an error may come from anywhere: it moves no cursor and begins no line of the log.
     return "".join(sign if sign.isprintable() or sign == "\n" else ascii(sign)[1:-1] for sign in text)
 

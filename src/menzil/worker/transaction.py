@@ -17,7 +17,7 @@ from typing import Any
 
 import psycopg
 
-from menzil.model.errors import translate
+from menzil.model.errors import UsageError, translate
 from menzil.model.message import Message
 from menzil.model.outcome import Outcome
 from menzil.ops.op import Op, nothing
@@ -160,6 +160,7 @@ async def _try(function: Function, lender: Lender, hide: Hide, message: Message)
         async with conn.transaction():
             outcome = outcomes.read(await function(message, conn), message.channel)
             op = ending(message, outcome, hide)
+            _still_open(conn, message)
             with settling(message, outcome):
                 await _end(conn, op)
     except UndoError as undo:
@@ -180,6 +181,7 @@ def _try_sync(function: Function, lender: Lender, hide: Hide, message: Message) 
         with conn.transaction():
             outcome = outcomes.read(function(message, conn), message.channel)
             op = ending(message, outcome, hide)
+            _still_open(conn, message)
             with settling(message, outcome):
                 _end_sync(conn, op)
     except UndoError as undo:
@@ -191,6 +193,15 @@ def _try_sync(function: Function, lender: Lender, hide: Hide, message: Message) 
     finally:
         lender.give_sync(conn)
     return Settled(outcome)
+
+
+def _still_open(conn: Conn | SyncConn, message: Message) -> None:
+    """Refuse to complete a message whose handler said COMMIT or ROLLBACK in SQL; psycopg refuses the methods itself."""
+    if conn.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+        raise UsageError(
+            f"The handler of {message.channel} ended its transaction with COMMIT or ROLLBACK.",
+            hint="leave that to menzil: what the handler writes and the end of the message commit together",
+        )
 
 
 async def _end(conn: Conn, op: Op[None]) -> None:

@@ -16,7 +16,7 @@ from types import FrameType
 from menzil.worker import trace
 from menzil.worker.held import Held
 from menzil.worker.log import Log
-from menzil.worker.source import Source
+from menzil.worker.slot import slot
 
 #: Seconds between two signs of life of the loop, between two looks, and of silence that are reported first.
 TICK, LOOK, BLOCKED = 0.2, 0.5, 1.0
@@ -82,7 +82,7 @@ class Watchdog:
 def _held(frame: FrameType | None) -> Held | None:
     """Find the message that is being delivered in this stack."""
     while frame is not None:
-        if frame.f_code is Source._slot.__code__:
+        if frame.f_code is slot.__code__:
             held = frame.f_locals.get("held")
             return held if isinstance(held, Held) else None
         frame = frame.f_back
