@@ -10,6 +10,7 @@ import psycopg
 
 VIEWS = (
     "channels", "endpoints", "schedules", "settings", "subscriptions", "queue", "dlq", "plans", "archive", "event_log",
+    "bridges",
 )  # fmt: skip
 #: What an undo leaves behind on purpose: history.
 HISTORY = ("archive", "event_log")

@@ -13,6 +13,7 @@ from menzil import Menzil
 from menzil.console import Access, Console
 from menzil.console.acting import GOOD_FOR
 from menzil.console.signing import Signer
+from tests.console.doing import planned
 from tests.console.seat import Answer, Browser, served
 
 
@@ -76,6 +77,9 @@ def test_second_click_that_another_process_gets_does_nothing(seat: Browser, shop
     assert seat.post("/acts/channel-pause/do", form(page)).status == 303
     with served(Console(shop, local=Access.operator("ada"), secret="of the tests")) as twin:
         twin.cookies[f"menzil-{twin.port}"] = seat.cookies[f"menzil-{seat.port}"]
+        first = twin.get("/acts/channel-pause/done?key=of-the-other-process").words
+        assert "This form was sent before" not in first
+        assert "another process did it" in first, "a proxy may lead to it after the first click"
         answer = twin.post("/acts/channel-pause/do", form(page))
         assert answer.status == 303
         assert "nothing was done a second time" in twin.get(answer.headers["Location"]).words
@@ -128,6 +132,30 @@ def test_old_plan_is_made_again(seat: Browser, shop: str) -> None:
     assert "older than 10 minutes" in answer.words
     assert [row[0] for row in log(shop)] == ["channel.created"]
     assert seat.post("/acts/channel-pause/do", form(answer)).status == 303
+
+
+def test_plan_whose_values_changed_meanwhile_is_made_again(seat: Browser, shop: str) -> None:
+    """A form holds every limit: confirmed as it is, it would take back what another person changed."""
+    limits = {"max_concurrency": "2", "max_size": "none", "release_count": "1", "interval": "0", "on_dead": "continue"}
+    plan = planned(seat, "channel-limits", channel="billing", **limits)
+    assert "After a dead letter" not in plan.page.words
+    with psycopg.connect(shop) as other:
+        other.execute("select menzil.channel_set('billing', 3, p_on_dead := 'block')")
+    answer = seat.post("/acts/channel-limits/do", plan.fields())
+    assert answer.status == 409
+    assert "is not what it was when the plan was made" in answer.words
+    assert "After a dead letter block continue" in answer.words, "what it would take back is said now"
+    assert on_dead(shop) == "block"
+    assert seat.post("/acts/channel-limits/do", form(answer)).status == 303, "who has seen it may do it"
+    assert on_dead(shop) == "continue"
+    assert seat.post("/acts/channel-limits/do", form(answer)).status == 303, "a second click is no outdated plan"
+
+
+def on_dead(dsn: str) -> str:
+    with psycopg.connect(dsn) as conn:
+        row = conn.execute("select on_dead from menzil.channels where name = 'billing'").fetchone()
+        assert row is not None
+        return str(row[0])
 
 
 def test_texts_in_fields_stay_texts(seat: Browser) -> None:

@@ -49,6 +49,23 @@ def test_every_page_answers_in_4_seconds_while_every_table_is_locked(full: Full)
         assert "billing" in until_well(browser, "/channels")
 
 
+def test_new_console_says_within_4_seconds_that_the_version_of_the_schema_is_locked(full: Full) -> None:
+    """Its first connection asks for the version; a console at work has done so."""
+    with served(Console(full.dsn, local=Access.admin("ada"))) as browser, psycopg.connect(full.dsn) as conn:
+        conn.execute("lock table menzil.installed_code in access exclusive mode")
+        for path in paths(full).values():
+            answer = browser.get(path)
+            assert answer.status == 200, answer.words[:300]
+            assert answer.seconds < 4, path
+            assert "A table is locked: this part waited 100 ms and gave up." in answer.words, path
+        with ThreadPoolExecutor(8) as viewers:
+            answers = list(viewers.map(browser.get, [f"/messages?q=id%3A{number}" for number in range(24)]))
+        assert {"A table is locked" in answer.words and answer.seconds < 4 for answer in answers} == {True}
+        assert browser.get("/healthz").status == 503
+        conn.rollback()
+        assert "billing" in until_well(browser, "/channels")
+
+
 def until_well(browser: Browser, path: str) -> str:
     """The page, once its parts are there again: answers are shared for two seconds."""
     deadline = time.monotonic() + 60
@@ -164,16 +181,16 @@ def test_refused_question_does_not_spoil_the_next_one(full: Full) -> None:
 
 
 def test_console_uses_four_connections_for_any_number_of_viewers(full: Full) -> None:
-    with served(Console(full.dsn, local=Access.admin("ada"))) as browser, psycopg.connect(full.dsn) as conn:
-        with ThreadPoolExecutor(24) as viewers:
+    ours = "select pid from pg_stat_activity where application_name = 'menzil-console' and datname = current_database()"
+    with psycopg.connect(full.dsn, autocommit=True) as conn:
+        others = {pid for (pid,) in conn.execute(ours)}  # of consoles before, which may be on their way out
+        with served(Console(full.dsn, local=Access.admin("ada"))) as browser, ThreadPoolExecutor(24) as viewers:
             wanted = [f"{path}{'&' if '?' in path else '?'}limit={number}" for number in range(20, 25)
                       for path in paths(full).values()]  # fmt: skip
             answers = list(viewers.map(browser.get, wanted))
-        assert {answer.status for answer in answers} == {200}
-        count = "select count(*) from pg_stat_activity where application_name = 'menzil-console'"
-        row = conn.execute(f"{count} and datname = current_database()").fetchone()
-        assert row is not None
-        assert 1 <= row[0] <= 4 + 4, "four of this console and of the one that the session shares"
+            came = {pid for (pid,) in conn.execute(ours)} - others
+    assert {answer.status for answer in answers} == {200}
+    assert 1 <= len(came) <= 4 + 4, "four of this console and of the one that the session shares"
 
 
 def test_role_that_only_watches_sees_every_page_without_messages(full: Full) -> None:
@@ -190,9 +207,29 @@ def test_role_that_only_watches_sees_every_page_without_messages(full: Full) -> 
             assert "permission denied" in message
             assert "grant menzil" in message
             assert "6 channels" in browser.get("/channels").words or "billing" in browser.get("/channels").words
+            channel = browser.get("/channels/billing")
+            assert "In flight" in channel.words, "what the role may see is there"
+            assert "The role of the console in the database may not read messages." in channel.words
+            assert 'class="trouble"' not in channel.text, channel.words[:600]
+            assert browser.get("/channels/billing.json").json["next"] is None
     finally:
         with psycopg.connect(full.dsn, autocommit=True) as conn:
             conn.execute("drop role console_watcher")
+
+
+def test_role_that_reads_messages_sees_every_part_of_every_page(full: Full) -> None:
+    with psycopg.connect(full.dsn, autocommit=True) as conn:
+        conn.execute("create role console_reader login password 'x' in role menzil_monitor, menzil_pipeline")
+    try:
+        dsn = make_conninfo(full.dsn, user="console_reader", password="x")
+        with served(Console(dsn, local=Access.admin("ada"))) as browser:
+            for path in paths(full).values():
+                answer = browser.get(path)
+                assert answer.status == 200, answer.words[:300]
+                assert "permission denied" not in answer.words, path
+    finally:
+        with psycopg.connect(full.dsn, autocommit=True) as conn:
+            conn.execute("drop role console_reader")
 
 
 def test_console_without_a_database_says_so_and_comes_back(full: Full, server: object) -> None:

@@ -6,13 +6,14 @@ import hashlib
 import re
 import shlex
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
 import pytest
 from click.testing import CliRunner
+from psycopg.conninfo import make_conninfo
 
 from menzil import Menzil
 from menzil.cli.main import main
@@ -57,10 +58,29 @@ def three(server: Embedded, _installed: str) -> Iterator[Three]:
         yield Three(full, *copies)
 
 
+@contextmanager
+def role_of(dsn: str, *of: str) -> Iterator[str]:
+    """A role in these roles, and nothing else: how it connects."""
+    name = f"console_{of[-1]}"
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(f"create role {name} login password 'x' in role {', '.join(of)}")
+        try:
+            yield make_conninfo(dsn, user=name, password="x")
+        finally:
+            conn.execute(f"drop role {name}")
+
+
 @pytest.fixture(scope="module")
 def desk(three: Three) -> Iterator[tuple[Browser, Full]]:
-    """A furnished database that the tests of this file change, and an admin before it."""
-    with served(Console(three.full.dsn, local=Access.admin("ada"))) as browser:
+    """A furnished database that the tests of this file change, and an admin before it.
+
+    The console reads and acts with the roles that the page about its deployment names.
+    """
+    with (
+        role_of(three.full.dsn, "menzil_monitor", "menzil_pipeline") as reads,
+        role_of(three.full.dsn, "menzil_admin") as acts,
+        served(Console(reads, acts_dsn=acts, local=Access.admin("ada"))) as browser,
+    ):
         yield browser, three.full
 
 

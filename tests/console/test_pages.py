@@ -6,9 +6,11 @@ import re
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from menzil import Menzil
 from menzil.console import Access, Console
 from menzil.console.pages import all_pages
 from tests.console.conftest import Full
@@ -206,3 +208,49 @@ def test_a_draft_with_an_old_count_is_a_whole_page_that_says_so(seat: Browser, f
             assert 'class="notice"' in answer.text
         finally:
             conn.execute((older % ("+", full.ids.plan)).encode())
+
+
+def test_plan_for_one_cause_tells_its_text_without_secrets(db: str) -> None:
+    with Menzil(db) as mq, psycopg.connect(db, autocommit=True) as conn:
+        mq.channel_set("crm")
+        mq.send("crm", {"order": 1})
+        (message,) = mq.dequeue(channels="crm")
+        mq.fail(message, f"connect timed out after 10 s password={SECRET}", permanent=True)
+        row = conn.execute("select cause_hash from menzil.dlq").fetchone()
+        assert row is not None
+        made = conn.execute("select menzil.plan_create('redrive', jsonb_build_object('cause_hash', %s::text))", row)
+        (plan,) = made.fetchone() or (0,)
+        with served(Console(db, local=Access.operator("ada"))) as browser:
+            answer = browser.get(f"/plans/{plan}")
+            is_page(answer)
+            assert re.search(rf'<a href="/dead/{row[0]}"><bdi>connect timed out', answer.text), answer.words
+            assert SECRET not in answer.text
+        conn.execute("delete from menzil.dead_letter")
+        with served(Console(db, local=Access.operator("ada"))) as browser:
+            assert f"the dead letters of {row[0]}" in browser.get(f"/plans/{plan}").words
+
+
+def test_role_that_may_not_read_dead_letters_sees_a_plan_with_the_hash_of_its_cause(full: Full) -> None:
+    with psycopg.connect(full.dsn, autocommit=True) as conn:
+        row = conn.execute(
+            "select menzil.plan_create('redrive', jsonb_build_object('cause_hash', %s::text))", (full.ids.cause,)
+        ).fetchone()
+        assert row is not None
+        conn.execute("create role plan_watcher login password 'x' in role menzil_monitor")
+        try:
+            dsn = make_conninfo(full.dsn, user="plan_watcher", password="x")
+            with served(Console(dsn, local=Access.admin("ada"))) as browser:
+                answer = browser.get(f"/plans/{row[0]}")
+            is_page(answer)
+            assert f"the dead letters of {full.ids.cause}" in answer.words
+        finally:
+            conn.execute("drop role plan_watcher")
+            conn.execute("select menzil.plan_stop(%s)", row)
+            conn.execute("delete from menzil.plan where id = %s", row)
+
+
+def test_bridge_is_resumed_and_paused_from_its_row_by_those_who_may(full: Full) -> None:
+    with served(Console(full.dsn, local=Access.operator("ada"))) as browser:
+        assert 'href="/acts/bridge-resume?bridge=orders"' in browser.get("/bridges").text
+    with served(Console(full.dsn, local=Access.reader("ada"))) as browser:
+        assert "/acts/bridge-" not in browser.get("/bridges").text

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,11 +16,13 @@ import pytest
 from menzil.console import Access, Console, shared
 from menzil.console.budget import Budget
 from menzil.console.desk import Desk
+from menzil.console.page import Answer, Shown
 from menzil.console.pages import all_pages
+from menzil.console.pages.overview import holds
 from menzil.console.parts import is_soon, reads
 from menzil.console.questions import Common
 from menzil.console.rules import Rules
-from menzil.console.shared import GOOD_FOR, Shared
+from menzil.console.shared import GOOD_FOR, OPENED, Shared
 from menzil.model.redact import Redactor
 from menzil.ops import looking, watch, why
 from menzil.ops.op import Op
@@ -36,8 +38,9 @@ class Told:
 
     number: int
     spent: float = 0.0
-    trouble: object = None
+    trouble: Any = None
     saved: float = 0.0
+    holds: float = 0.0
 
 
 @pytest.fixture
@@ -170,6 +173,39 @@ def test_dear_answer_is_good_for_longer(ask: Callable[[], Future[Told]]) -> None
 
     assert ended(seats.get("key", dear).future) == 7
     assert ended(seats.get("key", ask).future) == 7, "good for twenty minutes"
+
+
+@pytest.mark.usefixtures("never")
+def test_answer_that_holds_is_not_asked_for_again(ask: Callable[[], Future[Told]]) -> None:
+    seats = Shared()
+
+    def chart() -> Future[Told]:
+        made: Future[Told] = Future()
+        made.set_result(Told(7, holds=600))
+        return made
+
+    assert ended(seats.get("key", chart).future) == 7
+    assert ended(seats.get("key", ask).future) == 7, "the step of the chart goes on for long"
+
+
+def test_chart_holds_for_a_twelfth_of_its_step_and_a_minute_at_most() -> None:
+    assert [holds({"step_s": step}) for step in (60, 300, 1800, 86_400)] == [5, 25, 60, 60]
+    assert holds({"step_s": 60}) <= OPENED, "the chart of an hour is as fresh as the rest of a page that is opened"
+
+
+def test_page_is_as_old_as_its_oldest_part_beyond_what_it_holds_for() -> None:
+    now = datetime.now(UTC)
+
+    def age(tiles: float, chart: float) -> float:
+        answers = {
+            "now": Answer(None, now - timedelta(seconds=tiles), 1),
+            "curve": Answer(None, now - timedelta(seconds=chart), 1, holds=60),
+        }
+        return round(Shown(answers, {}, {}, Access.admin("ada")).age)
+
+    assert age(tiles=3, chart=50) == 3, "a chart that holds does not make the page older"
+    assert age(tiles=3, chart=100) == 40, "one that was to be asked for again does"
+    assert age(tiles=0, chart=1) == 0
 
 
 @pytest.mark.usefixtures("never")

@@ -57,10 +57,43 @@ def test_a_filter_that_a_page_does_not_have_is_refused_instead_of_ignored(seat: 
     assert 'href="/messages.json?q=status%3Afailed"' in page.text
 
 
+def test_value_that_a_page_does_not_know_is_refused_instead_of_replaced(seat: Browser) -> None:
+    for path, said in (
+        ("/overview.json?window=24h", "window is not '24h'."),
+        ("/channels.json?sort=age", "sort is not 'age'."),
+        ("/messages.json?limit=1000", "limit must be a whole number from 1 to 500, not '1000'."),
+        ("/messages.json?limit=--5", "limit must be a whole number from 1 to 500, not '--5'."),
+        ("/messages.json?before=abc", "before must be a whole number from 0 to"),
+        ("/plans.json?before=x", "before must be a whole number from 0 to"),
+        ("/audit.json?before=" + "1" * 30, "before must be a whole number from 0 to"),
+        ("/dead.json?endpoint=" + "a" * 201, "endpoint has 201 characters, and at most 200 are read."),
+        ("/messages.json?q=stauts:failed", "There is no qualifier stauts:."),
+        ("/messages.json?q=since:1h+until:2h", "No time lies after since: and before until:"),
+        ("/messages.json?q=channel:nowhere", "There is no channel or endpoint named 'nowhere'."),
+    ):
+        answer = seat.get(path)
+        assert answer.status == 400, (path, answer.text[:300])
+        assert said in answer.json["error"]
+    assert seat.get("/messages.json?q=stauts:failed").json["hint"].startswith("Did you mean status:?")
+    for path in ("/messages?limit=0", "/messages?before=abc", "/plans?before=x"):
+        page = seat.get(path)
+        assert page.status == 200
+        assert "must be a whole number from" in page.words
+
+
+def test_hundred_ids_are_read_to_the_last(seat: Browser, full: Full) -> None:
+    ids = [str(10**18 + number) for number in range(99)] + [str(full.ids.waiting)]
+    found = seat.get("/messages.json?q=id:" + ",".join(ids)).json
+    assert [one["id"] for one in found["messages"]] == [full.ids.waiting]
+    answer = seat.get("/messages.json?q=error:" + "x" * 4000)
+    assert answer.status == 400
+    assert answer.json["error"] == "q has 4,006 characters, and at most 4,000 are read."
+
+
 def test_every_word_that_a_page_reads_is_one_that_it_asks_for() -> None:
     for page in all_pages():
         source = inspect.getsource(inspect.getmodule(next(iter(page.parts.values()))))
-        read = re.findall(r'(?:look\.(?:text|number)|_number\(look,|query\.get)\(?"?\s*"?(\w+)"', source)
+        read = re.findall(r'(?:look\.(?:text|number|line|place)|_number\(look,|query\.get)\(?"?\s*"?(\w+)"', source)
         assert set(read) <= set(page.asks), page.path
 
 

@@ -15,7 +15,7 @@ import pytest
 import menzil
 from menzil.telemetry.exporter import is_down
 from menzil.telemetry.exporters import Exporters
-from menzil.telemetry.metric_names import FAMILIES
+from menzil.telemetry.metric_names import FAMILIES, REASONS
 from menzil.telemetry.samples import written
 from menzil.telemetry.worker_samples import Counted, WorkerCounts, several_page, worker_page
 from tests.telemetry import plain_yaml
@@ -165,3 +165,10 @@ def test_alerts_name_commands_that_exist() -> None:
     named = re.findall(r"`menzil ([a-z-]+)", ALERTS)
     assert named
     assert set(named) <= COMMANDS.keys()
+
+
+def test_a_message_that_cannot_be_leased_is_not_said_to_wait_for_a_worker() -> None:
+    """As in the check `oldest_message`. Open circuits have an alert of their own, and limits let messages go."""
+    (rule,) = (rule for rule in rules() if rule["alert"] == "MenzilMessageWaits")
+    (matched,) = re.findall(r'menzil_channel_held\{reason=~"([^"]*)"\}', rule["expr"])
+    assert set(matched.split("|")) == {"paused", "disabled", "circuit", "rest"} <= set(REASONS)

@@ -6,6 +6,7 @@ SQL: the plan shows the text of the very Ops that are run.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -53,6 +54,8 @@ class Plan:
     command: str
     count: int | None = None
     counted_exactly: bool = True
+    #: Whether counting stopped, so that there may be more.
+    at_least: bool = False
     to: Sequence[str] = ()
     more: Sequence[str] = ()
     leaves: Sequence[str] = ()
@@ -72,6 +75,11 @@ class Plan:
         if self.count is None or before is None:
             return self.count is not before
         return abs(self.count - before) > before / 10
+
+    @property
+    def mark(self) -> str:
+        """A mark of the values that would change, old and new."""
+        return hashlib.sha256(repr(list(self.changes)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,8 @@ class Act(ABC):
     fields: ClassVar[tuple[Field, ...]] = ()
     #: Whether a program with a token may do it in one request: /acts/NAME.json.
     by_program: ClassVar[bool] = False
+    #: Whether its plan lists old and new values: then it is made again when these are others at the confirmation.
+    lists_changes: ClassVar[bool] = False
     nav: ClassVar[str] = ""
 
     @abstractmethod

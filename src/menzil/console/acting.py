@@ -1,8 +1,8 @@
 """Serves acts: a form, its plan, the confirmation, one transaction, and a page that says what happened.
 
-The plan travels with the person, sealed. It is made again when it is older than ten minutes or its count has moved by
-more than a tenth. A second click of the same form meets the key of the first one in the inbox of the database, which
-several processes share, and does nothing.
+The plan travels with the person, sealed. It is made again when it is older than ten minutes, when its count has
+moved by more than a tenth, or when a value that it changes is another one by now. A second click of the same form meets
+the key of the first one in the inbox of the database, which several processes share, and does nothing.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ GOOD_FOR, MOST_RESULTS = 600, 1_000
 CONSUMER = "menzil-console"
 
 
+class _OutdatedError(Exception):
+    """What a plan said would change is not what would change now."""
+
+
 class Acting:
     """The routes below /acts/."""
 
@@ -69,16 +73,16 @@ class Acting:
         sealed = self._desk.signer.open(self._purpose(act, visit), form.get("plan", ""))
         if sealed is None:
             raise RefusedRequestError(400, "This plan is not one that was shown to you.", "Make the plan again.")
-        given, key = sealed["given"], sealed["key"]
+        given = sealed["given"]
         if time.time() - sealed["made"] > GOOD_FOR:
             return await self._planned(request, visit, act, given, Trouble("The plan was older than 10 minutes."))
         if sealed["type"] and form.get("typed", "").replace(",", "").strip() != str(sealed["count"]):
             wrong = Trouble("The number you typed is not the number of the plan.")
             return await self._planned(request, visit, act, given, wrong)
-        trouble = await self._execute(visit, act, given, sealed["count"], key)
+        trouble = await self._execute(visit, act, sealed)
         if trouble is not None:
             return await self._planned(request, visit, act, given, trouble)
-        return RedirectResponse(url(request, f"/acts/{act.name}/done", key=key), 303)
+        return RedirectResponse(url(request, f"/acts/{act.name}/done", key=sealed["key"]), 303)
 
     async def done(self, request: Request) -> Response:
         """GET: what happened."""
@@ -127,7 +131,7 @@ class Acting:
             return self._form(request, visit, act, form, explain(error))
         sealed = {
             "given": given, "count": plan.count, "type": plan.must_type, "made": round(time.time()),
-            "key": secrets.token_urlsafe(12),
+            "key": secrets.token_urlsafe(12), "mark": plan.mark,
         }  # fmt: skip
         values = {
             "act": act, "given": given, "plan": plan, "statements": statements, "trouble": trouble,
@@ -151,7 +155,7 @@ class Acting:
         if not all(query.get(field.name) for field in act.fields if field.kind == "hidden"):
             return {}
         try:
-            return await self._desk.act(lambda: self._desk.database.read(ask, time.monotonic() + FORM))
+            return await self._desk.act(lambda: self._desk.database.plan(ask, time.monotonic() + FORM))
         except (MenzilError, psycopg.Error):
             return {}
 
@@ -159,14 +163,16 @@ class Acting:
         def ask(run: Run) -> tuple[Plan, list[str]]:
             return act.plan(run, given), [seat.shown(op) for op in act.shown(run, given)]
 
-        return self._desk.database.read(ask, time.monotonic() + FORM)
+        return self._desk.database.plan(ask, time.monotonic() + FORM)
 
-    async def _execute(
-        self, visit: Visit, act: Act, given: Mapping[str, str], count: int | None, key: str
-    ) -> Trouble | None:
+    async def _execute(self, visit: Visit, act: Act, sealed: Mapping[str, Any]) -> Trouble | None:
+        given, count, key = sealed["given"], sealed["count"], sealed["key"]
+
         def change(run: Run) -> Done | None:
             if not run(working.inbox_claim(CONSUMER, key)):
                 return None
+            if act.lists_changes and act.plan(run, given).mark != sealed["mark"]:
+                raise _OutdatedError
             done = act.execute(run, given)
             if done.noted is not None:
                 run(noting.note_act(act.name, *done.noted))
@@ -180,6 +186,10 @@ class Acting:
 
         try:
             found = await self._desk.act(work)
+        except _OutdatedError:
+            return Trouble(
+                "A value that this plan changes is not what it was when the plan was made.", "Look at it again."
+            )
         except (MenzilError, psycopg.Error) as error:
             return explain(error)
         if isinstance(found, Done):

@@ -32,19 +32,20 @@ def flow(curve: Mapping[str, Any]) -> Markup:
     curve = _whole(curve)
     points, step = curve["points"], curve["step_s"]
     names = ("sent", "completed", "failed_tries")
-    totals = {name: sum(point[name] for point in points) for name in names}
+    counted = [(place, point) for place, point in enumerate(points) if point["sent"] is not None]
+    totals = {name: sum(point[name] for _, point in counted) for name in names}
     words = (
         f"Messages per {span(step)} since {_when(points[0]['at'], step)} UTC: {count(totals['sent'])} sent, "
         f"{count(totals['completed'])} completed, {count(totals['failed_tries'])} failed tries"
     )
 
     def draw(frame: Frame) -> str:
-        top = max(ceiling([point[name] for point in points]) for name in names)
+        top = max(ceiling([point[name] for _, point in counted]) for name in names)
         parts, x, y = _axes(frame, points, step, top, svg.short)
-        low = [(x(place), frame.low) for place in range(len(points))]
-        sent = [(x(place), y(point["sent"])) for place, point in enumerate(points)]
-        done = [(x(place), y(point["completed"])) for place, point in enumerate(points)]
-        failed = [(x(place), y(point["failed_tries"])) for place, point in enumerate(points)]
+        low = [(x(place), frame.low) for place, _ in counted]
+        sent = [(x(place), y(point["sent"])) for place, point in counted]
+        done = [(x(place), y(point["completed"])) for place, point in counted]
+        failed = [(x(place), y(point["failed_tries"])) for place, point in counted]
         parts += [svg.area(sent, low, "fill sent"), svg.line(sent, "line sent"), svg.line(done, "line done")]
         if totals["failed_tries"]:
             parts += [svg.area(failed, low, "fill failed"), svg.line(failed, "line failed")]
@@ -56,6 +57,8 @@ def flow(curve: Mapping[str, Any]) -> Markup:
 
 
 def _flow_tip(point: Point) -> str:
+    if point["sent"] is None:
+        return "not counted"
     return f"{count(point['sent'])} sent, {count(point['completed'])} completed, {count(point['failed_tries'])} failed"
 
 
@@ -99,6 +102,8 @@ def _axes(
 ) -> tuple[list[str], Callable[[float], float], Callable[[float], float]]:
     steps = svg.ticks(max(top, 1), 3)
     high = steps[-1]
+    if shown is svg.short:  # there is no half of a message
+        steps = [one for one in steps if one == int(one)]
     width = frame.inner / max(len(points) - 1, 1)
 
     def x(place: float) -> float:

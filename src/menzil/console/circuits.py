@@ -9,12 +9,12 @@ from typing import Any
 from markupsafe import Markup
 
 from menzil.console.texts import plain
-from menzil.console.words import clock, many, span
+from menzil.console.words import day_clock, many, span
 from menzil.report.charts import svg
 from menzil.report.charts.frame import Frame, both
 from menzil.watch.endpoints import CLASSES
 
-STATES = {"closed": "closed", "half_open": "half-open", "open": "open", "rest": "resting"}
+STATES = {"closed": "closed", "half_open": "half-open", "open": "open", "rest": "resting", "unknown": "not known"}
 #: The class of the drawing for each class of tries.
 KINDS = dict(zip(CLASSES, ("ok", "moved", "refused", "broken", "silent"), strict=True))
 #: Classes of tries by what they are called. A broker takes a message or not; only HTTP has a status.
@@ -50,7 +50,7 @@ def timeline(found: Mapping[str, Any], called: Mapping[str, str] = _OF_HTTP) -> 
 
         parts = []
         for band in found["bands"]:
-            tip = f"{STATES[band['state']]} {clock(band['from'])} to {clock(band['to'])} UTC"
+            tip = f"{STATES[band['state']]} {day_clock(band['from'])} to {day_clock(band['to'])} UTC"
             left, wide = x(band["from"]), x(band["to"]) - x(band["from"])
             parts.append(svg.rect(left, BAND, wide, HEIGHT, f"band {band['state']}", tip))
             if wide > 60:
@@ -58,7 +58,7 @@ def timeline(found: Mapping[str, Any], called: Mapping[str, str] = _OF_HTTP) -> 
         parts += _bars(frame, rows, found["step_s"], called)
         for one in found["marks"][-40:]:
             by = f" by {one['actor']}" if one["actor"] else ""
-            tip = plain(f"{clock(one['at'])}: {one['what']}{by}")
+            tip = plain(f"{day_clock(one['at'])}: {one['what']}{by}")
             parts.append(svg.rule(x(one["at"]), 10, x(one["at"]), frame.low, "mark act"))
             parts.append(svg.rect(x(one["at"]) - 4, 4, 8, 8, "flag act", tip, 'rx="2"'))
         for place in range(5):
@@ -88,6 +88,6 @@ def _bars(frame: Frame, rows: list[dict[str, Any]], step: float, called: Mapping
             if row[name]:
                 high = row[name] * scale
                 at -= high
-                left, said = frame.left + place * wide + 0.5, f"{clock(row['at'])}, {span(step)}: {tip}"
+                left, said = frame.left + place * wide + 0.5, f"{day_clock(row['at'])}, {span(step)}: {tip}"
                 parts.append(svg.rect(left, at, max(wide - 1, 0.8), high, f"bar {KINDS[name]}", said))
     return parts

@@ -21,7 +21,7 @@ from menzil.console.door import Door, Visit
 from menzil.console.nav import places
 from menzil.console.render import render
 from menzil.console.rules import Rules, read_rules
-from menzil.console.shared import OPENED, Shared
+from menzil.console.shared import OPENED, Shared, is_slow
 from menzil.console.sheets import Sheets
 from menzil.console.signing import Signer
 from menzil.console.texts import slug
@@ -74,21 +74,28 @@ class Desk:
         most_age: float = OPENED,
         *,
         soon: bool = False,
+        stand_in: bool = False,
     ) -> T:
         """An answer that all share, from a thread of the readers; TimeoutError when it takes longer.
 
         While a new answer takes long, the one before it, if that is no older than `most_age` seconds; with 0, never.
+        With `stand_in`, the last good one of two minutes in the place of one that does not come for want of time.
         """
         found = self.shared.get(key, lambda: self.database.submit(work), most_age, soon=soon)
+        last: Future[T] | None = found.last if stand_in else None
+
+        def settled(answer: T) -> T:
+            return last.result() if last is not None and is_slow(answer) else answer
+
         if found.future.done():
-            return found.future.result()  # type: ignore[no-any-return]
+            return settled(found.future.result())
         patience = timeout if found.known is None else min(timeout, PATIENCE)
         try:
-            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(found.future)), patience)
+            return settled(await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(found.future)), patience))
         except TimeoutError:
-            if found.known is None:
+            known: Future[T] | None = found.known or last
+            if known is None:
                 raise
-            known: Future[T] = found.known
             return known.result()
 
     def forget(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from menzil.console.texts import plain
-from menzil.console.words import capped, clock, many, span
+from menzil.console.words import capped, day_clock, many, span
 from menzil.report.charts import svg
 
 #: Colours that lanes have; more channels than that share them, and the name is always there.
@@ -74,7 +74,7 @@ def ruler(state: Mapping[str, Any], leases: Sequence[Mapping[str, Any]], now: da
     most = max((one["messages"] for one in leases), default=1)
     for one in leases:
         height = 6 + 16 * one["messages"] / most
-        tip = f"{clock(one['at'])}: {many(one['messages'], 'lease')}"
+        tip = f"{day_clock(one['at'])}: {many(one['messages'], 'lease')}"
         parts.append(svg.rect(max(x(one["at"]) - 1.5, left), 44 - height, 3, height, "lease", tip, 'rx="1"'))
     for place in range(11):
         at = left + seconds * scale * place / 10
@@ -122,9 +122,9 @@ def life(rows: Sequence[Mapping[str, Any]], message: Mapping[str, Any], now: dat
         return left + inner * min(max(share, 0.0), 1.0)
 
     tries = _tries(own, now)
-    words = f"From {clock(start)} to {clock(last)} UTC, {span(whole)}: {many(len(tries), 'try', 'tries')}"
+    words = f"From {day_clock(start)} to {day_clock(last)} UTC, {span(whole)}: {many(len(tries), 'try', 'tries')}"
     parts = [HATCHED]
-    parts.append(svg.rect(left, top, inner, 26, "waits", f"waited from {clock(start)}", 'rx="4" fill="url(#wait)"'))
+    parts.append(svg.rect(left, top, inner, 26, "waits", f"waited from {day_clock(start)}", 'rx="4" fill="url(#wait)"'))
     for one in tries:
         begin, end = x(one["at"]), x(one["end"])
         tip = plain(f"try {one['attempt']}: {one['outcome']}, {span((one['end'] - one['at']).total_seconds())}")
@@ -132,10 +132,10 @@ def life(rows: Sequence[Mapping[str, Any]], message: Mapping[str, Any], now: dat
         if len(tries) <= 20:
             parts.append(svg.text((begin + max(end, begin + 4)) / 2, top + 40, str(one["attempt"]), "tick", "middle"))
     parts.append(svg.rule(left, top - 8, left, top + 30, "edge"))
-    parts.append(svg.text(left, top - 12, f"sent {clock(start)}", "label"))
+    parts.append(svg.text(left, top - 12, f"sent {day_clock(start)}", "label"))
     if ended:
         parts.append(svg.rule(left + inner, top - 8, left + inner, top + 30, "edge"))
-        parts.append(svg.text(left + inner, top - 12, f"{message['status']} {clock(ended)}", "label", "end"))
+        parts.append(svg.text(left + inner, top - 12, f"{message['status']} {day_clock(ended)}", "label", "end"))
     else:
         at = x(now)
         parts.append(svg.rule(at, top - 8, at, top + 34, "now"))
@@ -143,7 +143,7 @@ def life(rows: Sequence[Mapping[str, Any]], message: Mapping[str, Any], now: dat
         parts.append(svg.text(at, top - 12, "now", "label", "end" if near_end else "middle"))
         for due in later[:1]:
             parts.append(svg.rule(x(due), top - 4, x(due), top + 30, "due"))
-            parts.append(svg.text(x(due), top + 40, f"due {clock(due)}", "tick", "end"))
+            parts.append(svg.text(x(due), top + 40, f"due {day_clock(due)}", "tick", "end"))
     return Markup(svg.drawing(width, top + 48, parts, words, "chart life"))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from menzil.console.access import Access, Role
@@ -31,8 +31,9 @@ class Shown:
 
     @property
     def at(self) -> datetime:
-        """As of when the page is: its oldest part."""
-        return min(one.at for one in self.answers.values())
+        """As of when the page is: its oldest part. What stays as it is for a while is of now for that long."""
+        now = datetime.now(UTC)
+        return min(max(one.at, min(one.at + timedelta(seconds=one.holds), now)) for one in self.answers.values())
 
     @property
     def age(self) -> float:
@@ -72,6 +73,8 @@ class Page:
     live: int = 5
     #: Words of the query that the page reads. Its JSON refuses others: a program has misspelled a filter.
     asks: tuple[str, ...] = ()
+    #: What some of them may be. A page for people shows its first choice in the place of another text.
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def json_path(self) -> str:

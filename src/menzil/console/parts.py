@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,13 +14,15 @@ from typing import Any, TypeVar
 import psycopg
 
 from menzil.console.access import Payloads
-from menzil.console.database import LOCK, PAGE, TOO_LATE, Database, Seen
+from menzil.console.database import LOCK, PAGE, TOO_LATE, Database, Seen, TooLateError
 from menzil.model.errors import (
     ConnectionFailedError,
+    InvalidValueError,
     MenzilError,
     PermissionDeniedError,
     SchemaError,
     UnknownNameError,
+    UsageError,
 )
 from menzil.model.redact import Redactor
 from menzil.watch.finding import Run
@@ -44,26 +47,44 @@ class Look:
         return self.query.get(name, default).strip()
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """A number of the query; what is not one, or is out of range, is the default."""
+        """A number of the query; another text is refused, or a page of another size would look complete."""
         given = self.text(name)
-        number = int(given) if given.lstrip("-").isdecimal() and len(given) < 20 else default
-        return number if least <= number <= most else default
+        if not given:
+            return default
+        number = int(given) if re.fullmatch("-?[0-9]{1,19}", given) else least - 1
+        if not least <= number <= most:
+            raise UsageError(f"{name} must be a whole number from {least:,} to {most:,}, not {given[:40]!r}.")
+        return number
+
+    def place(self, name: str = "before") -> int | None:
+        """Where a page goes on; None for the first one."""
+        return self.number(name, 0, 0, 2**63 - 1) if self.text(name) else None
+
+    def line(self, name: str, most: int) -> str:
+        """A text of the query; one that is too long is refused: what is cut off would be another question."""
+        given = self.text(name)
+        if len(given) > most:
+            raise UsageError(f"{name} has {len(given):,} characters, and at most {most:,} are read.")
+        return given
 
 
 Part = Callable[[Look], Any]
 T = TypeVar("T", bound=Part)
 
 
-def reading(*words: str, soon: bool = False) -> Callable[[T], T]:
+def reading(*words: str, soon: bool = False, holds: Callable[[Any], float] | None = None) -> Callable[[T], T]:
     """Say which words of the query a part reads: it gets no others, and pages that differ in others share its answer.
 
     A part without this reads all of them. `soon`: an open page tells it within seconds, whatever other pages ask for.
+    `holds`: for how many seconds what it found stays as it is; it is not asked for again before.
     """
 
     def mark(part: T) -> T:
         _READS[part] = frozenset(words)
         if soon:
             _SOON.add(part)
+        if holds is not None:
+            _HOLDS[part] = holds
         return part
 
     return mark
@@ -71,6 +92,7 @@ def reading(*words: str, soon: bool = False) -> Callable[[T], T]:
 
 _READS: dict[Part, frozenset[str]] = {}
 _SOON: set[Part] = set()
+_HOLDS: dict[Part, Callable[[Any], float]] = {}
 
 
 def reads(part: Part, word: str) -> bool:
@@ -101,6 +123,10 @@ class Trouble:
     hint: str | None = None
     #: Whether the whole database is missing: then a page says so once and not in the place of every part.
     whole: bool = False
+    #: Whether only time was missing: then an answer of a minute ago says more than this.
+    slow: bool = False
+    #: Whether the request asks for something that is not, such as a misspelled qualifier.
+    wrong: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +143,8 @@ class Answer:
     missing: bool = False
     spent: float = 0.0
     saved: float = 0.0
+    #: Seconds for which what was found stays as it is.
+    holds: float = 0.0
     #: A mark of what was found; times are exact here, so that only their distance from now does not change it.
     mark: str = ""
 
@@ -135,7 +163,8 @@ def ask(database: Database, part: Part, look: Callable[[Run], Look], deadline: f
         LOGGER.exception("a part of a page failed")
         trouble = Trouble("This part of the page failed.", "The log of the console has the details.")
     at, ms = seen.oldest or datetime.now(UTC), (time.monotonic() - began) * 1000
-    return Answer(value, at, ms, trouble, missing, seen.spent, seen.saved, _mark(value, trouble))
+    holds = _HOLDS[part](value) if part in _HOLDS and trouble is None else 0.0
+    return Answer(value, at, ms, trouble, missing, seen.spent, seen.saved, holds, _mark(value, trouble))
 
 
 def _mark(value: Any, trouble: Trouble | None) -> str:
@@ -147,9 +176,9 @@ def _mark(value: Any, trouble: Trouble | None) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def late() -> Answer:
-    """The answer of a part that was still under way when the page had to go out."""
-    trouble = Trouble(TOO_LATE, "It is asked for again in a moment.")
+def late(down: MenzilError | None = None) -> Answer:
+    """The answer of a part that was still under way when the page had to go out, because of `down` if it is known."""
+    trouble = explain(down) if down else Trouble(TOO_LATE, "It is asked for again in a moment.", slow=True)
     return Answer(None, datetime.now(UTC), PAGE * 1000, trouble, mark=_mark(None, trouble))
 
 
@@ -158,14 +187,19 @@ def explain(error: MenzilError | psycopg.Error) -> Trouble:
     if isinstance(error, PermissionDeniedError) and "for schema menzil" in error.message:
         return Trouble(error.message, NO_RIGHTS)  # the hint of the client speaks of roles that send and work
     if isinstance(error, MenzilError):
-        return Trouble(error.message, error.hint, isinstance(error, ConnectionFailedError | SchemaError))
+        whole = isinstance(error, ConnectionFailedError | SchemaError)
+        wrong = isinstance(error, UsageError | InvalidValueError | UnknownNameError)
+        return Trouble(error.message, error.hint, whole, slow=isinstance(error, TooLateError), wrong=wrong)
     match error:
         case psycopg.errors.LockNotAvailable():
             sentence = f"A table is locked: this part waited {LOCK * 1000:.0f} ms and gave up."
             return Trouble(sentence, "The lock ends with the transaction that holds it; the page asks again.")
         case psycopg.errors.QueryCanceled():
-            return Trouble("This part took too long and was stopped.", "It is asked for again in a moment.")
+            return Trouble("This part took too long and was stopped.", "It is asked for again in a moment.", slow=True)
         case psycopg.errors.SerializationFailure() | psycopg.errors.DeadlockDetected():
             return Trouble("Another transaction changed the same rows at this moment.", "Try again in a moment.")
+    if "during recovery" in (error.diag.message_primary or ""):
+        hint = "Start the console with --acts-dsn, which names the primary."
+        return Trouble("This server is a standby, and nothing can be changed on it.", hint)
     said = error.diag.message_primary or str(error).strip().split("\n")[0] or type(error).__name__
     return Trouble(f"The database could not: {said}", error.diag.message_hint)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
+from menzil.model.errors import PermissionDeniedError
 from menzil.model.redact import Redactor
 from menzil.ops import looking, marks, messages, watch, why
+from menzil.watch.counting import counted_at, stopped
 from menzil.watch.finding import Run
 from menzil.watch.redaction import redacted
 from menzil.watch.states import sentence
@@ -38,7 +40,7 @@ def channels(
     """Return {"channels", "next_after", "as_of"}; `next_after` is None on the last page or in any order but by name.
 
     Each has the columns of channel_state() and {"state", "oldest_s", "in_per_minute", "out_per_minute",
-    "failure_share", "spark"}.
+    "failure_share", "spark"}. The rates are None while nothing counts, and so are minutes of the spark.
     """
     now = run(looking.now())
     rows = [row for row in run(why.channel_state()) if contains.casefold() in row["channel"].casefold()]
@@ -58,20 +60,31 @@ def _order(row: dict[str, Any], sort: str) -> tuple[Any, ...]:
 
 
 def channel(run: Run, name: str, *, upcoming: int = 20, redactor: Redactor | None = None) -> dict[str, Any]:
-    """Return one channel: its row of channels(), its limits, {"next", "blocked", "served_by", "acts"}."""
+    """Return one channel: its row of channels(), its limits, {"next", "blocked", "served_by", "acts"}.
+
+    `next` and `blocked` are None for a role that may not read messages.
+    """
     now = run(looking.now())
     (row,) = _told(run, run(why.channel_state(name)), now)
     limits = run(looking.channel(name)) or {}
-    blocked = [redacted(one, redactor) for one in run(looking.blocked_keys(name, 20))]
+    served = served_by(run, name, is_endpoint=row["is_endpoint"])
+    acts = run(marks.marks(now - _DAYS, now + _MINUTE, entity=name, limit=10))
     return {
         **limits,
         **row,
-        "next": upcoming_messages(run, name, upcoming),
-        "blocked": blocked,
-        "served_by": served_by(run, name, is_endpoint=row["is_endpoint"]),
-        "acts": run(marks.marks(now - _DAYS, now + _MINUTE, entity=name, limit=10)),
+        "next": _permitted(lambda: upcoming_messages(run, name, upcoming)),
+        "blocked": _permitted(lambda: [redacted(one, redactor) for one in run(looking.blocked_keys(name, 20))]),
+        "served_by": served,
+        "acts": acts,
         "as_of": now,
     }
+
+
+def _permitted(ask: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]] | None:
+    try:
+        return ask()
+    except PermissionDeniedError:
+        return None
 
 
 def upcoming_messages(run: Run, name: str, limit: int) -> list[dict[str, Any]]:
@@ -112,26 +125,32 @@ def turns(run: Run, limit: int = 50) -> dict[str, Any]:
 
 def _told(run: Run, rows: list[dict[str, Any]], now: datetime) -> list[dict[str, Any]]:
     """The rows with what the pulse and the clock add to them."""
-    start = (now - _HOUR + _MINUTE).replace(second=0, microsecond=0)
-    history: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in run(marks.minutes([row["channel"] for row in rows], start)) if rows else []:
-        history[row["channel"]].append(row)
-    return [{**row, **_added(row, history[row["channel"]], start, now)} for row in rows]
-
-
-def _added(row: dict[str, Any], minutes: list[dict[str, Any]], start: datetime, now: datetime) -> dict[str, Any]:
+    if not rows:
+        return []
     full = now.replace(second=0, microsecond=0)
-    recent = [one for one in minutes if full - _RATED * _MINUTE <= one["at"] < full]
-    ended, failed = sum(one["completed"] for one in minutes), sum(one["failed_tries"] for one in minutes)
-    spark = [0] * 60
-    for one in minutes:
-        spark[min((one["at"] - start) // _MINUTE, 59)] = one["completed"]
+    start = (now - _HOUR + _MINUTE).replace(second=0, microsecond=0)
+    asked = marks.minutes([row["channel"] for row in rows], start, (full - _RATED * _MINUTE, full))
+    history = {row["channel"]: row for row in run(asked)}
+    counted = counted_at(run)
+    since = stopped(counted, now)
+    is_counted = since is None and (counted is not None or bool(history))
+    empty = [None if since is not None and start + place * _MINUTE > since else 0 for place in range(60)]
+    return [{**row, **_added(row, history.get(row["channel"]), now, is_counted, empty)} for row in rows]
+
+
+def _added(
+    row: dict[str, Any], hour: dict[str, Any] | None, now: datetime, is_counted: bool, empty: list[int | None]
+) -> dict[str, Any]:
+    spark = [*empty]
+    for minute, completed in zip(hour["minutes"], hour["completed_then"], strict=True) if hour else ():
+        spark[min(minute, 59)] = completed
+    ended, failed = (hour["completed"], hour["failed_tries"]) if hour else (0, 0)
     oldest = row["oldest_at"]
     return {
         "state": sentence(row, now),
         "oldest_s": None if oldest is None else max((now - oldest).total_seconds(), 0.0),
-        "in_per_minute": round(sum(one["sent"] for one in recent) / _RATED, 2),
-        "out_per_minute": round(sum(one["completed"] for one in recent) / _RATED, 2),
+        "in_per_minute": None if not is_counted else round(hour["sent_lately"] / _RATED, 2) if hour else 0.0,
+        "out_per_minute": None if not is_counted else round(hour["completed_lately"] / _RATED, 2) if hour else 0.0,
         "failure_share": round(failed / (ended + failed), 4) if ended + failed else None,
         "spark": spark,
     }

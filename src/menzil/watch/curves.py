@@ -9,6 +9,7 @@ from typing import Any
 
 from menzil.model.errors import UsageError
 from menzil.ops import looking, marks, pulse, watch
+from menzil.watch.counting import uncounted_since
 from menzil.watch.finding import Run
 
 #: Points of one series.
@@ -32,11 +33,12 @@ def curve(
     step: float | None = None,
     marked: bool = True,
 ) -> dict[str, Any]:
-    """Return {"channel", "from", "to", "step_s", "points", "marks"}.
+    """Return {"channel", "from", "to", "step_s", "points", "marks", "uncounted_since"}.
 
     `since` is a time, or how long before now the series begins. Without a step, the shortest that makes at most
     MOST_POINTS points. A point has the counters of its step, the highest gauges, and p50_ms, p95_ms of sent to ended
-    and try_p95_ms of a try; gauges and percentiles are None where nothing was measured.
+    and try_p95_ms of a try; gauges and percentiles are None where nothing was measured, and so are counters of steps
+    that began after counting stopped, at `uncounted_since`.
     """
     now = run(looking.now())
     end = until or now
@@ -46,9 +48,13 @@ def curve(
     width = timedelta(seconds=_step((end - start).total_seconds(), step, old=now - start > _BY_THE_MINUTE))
     first = _EPOCH + (start - _EPOCH) // width * width
     found = {row["at"]: row for row in history(run, channel, first, end, width)}
+    stopped = uncounted_since(run, now)
     points = []
     while first < end:
-        points.append(_point(first, found.get(first)))
+        point = _point(first, found.get(first))
+        if stopped is not None and first > stopped and first not in found:
+            point |= dict.fromkeys(COUNTERS)
+        points.append(point)
         first += width
     told = _marks(run, channel, points[0]["at"], end) if marked else []
     return {
@@ -58,6 +64,7 @@ def curve(
         "step_s": width.total_seconds(),
         "points": points,
         "marks": told,
+        "uncounted_since": stopped,
     }
 
 

@@ -11,8 +11,8 @@ from menzil.ops import history, looking, looking_dlq, marks, watch
 from menzil.watch.finding import Run
 from menzil.watch.redaction import redacted
 
-#: Groups of an endpoint and a cause that a page distinguishes.
-MOST = 1_000
+#: Groups of an endpoint and a cause that a page lists, and that one cause is looked for among.
+MOST, EVERY = 1_000, 10_000
 
 #: How long before the first letter a change may lie to be told.
 NEAR = timedelta(hours=6)
@@ -26,8 +26,12 @@ _OF_ENDPOINT = ("endpoint_name", "failed_count", "oldest_failed_at", "newest_fai
 RESULTS = ("circuit.", "redrive", "replay", "plan.", "message.", "channel.purged")
 
 
-def causes(run: Run, *, endpoint: str | None = None, redactor: Redactor | None = None) -> dict[str, Any]:
-    """Return {"causes", "dead", "as_of"}, the most frequent first.
+def causes(
+    run: Run, *, endpoint: str | None = None, redactor: Redactor | None = None, most: int = MOST
+) -> dict[str, Any]:
+    """Return {"causes", "dead", "cut", "as_of"}, the most frequent first.
+
+    `cut`: there are more causes than these. `dead` counts the letters of all.
 
     Each has {"cause_hash", "cause", "error_class", "failed_count", "endpoints", "oldest_failed_at", "newest_failed_at",
     "sample_dlq_id", "spark", "changed"}. `endpoints` has the numbers of each endpoint by itself: {"endpoint_name",
@@ -35,7 +39,7 @@ def causes(run: Run, *, endpoint: str | None = None, redactor: Redactor | None =
     version before the first letter that could concern the cause, or None.
     """
     now = run(looking.now())
-    found = _grouped(run, endpoint)
+    found, cut = _grouped(run, endpoint, most)
     start = now - SPAN
     sparks: dict[str, list[int]] = defaultdict(lambda: [0] * STEPS)
     for row in run(looking_dlq.deaths(start, SPAN / STEPS)):
@@ -45,7 +49,8 @@ def causes(run: Run, *, endpoint: str | None = None, redactor: Redactor | None =
         {**redacted(one, redactor), "spark": sparks[one["cause_hash"]], "changed": told.get(one["cause_hash"])}
         for one in found
     ]
-    return {"causes": shown, "dead": sum(one["failed_count"] for one in shown), "as_of": now}
+    dead = _failed(run, endpoint) if cut else sum(one["failed_count"] for one in shown)
+    return {"causes": shown, "dead": dead, "cut": cut, "as_of": now}
 
 
 def cause(
@@ -57,23 +62,37 @@ def cause(
     limit: int = 50,
     redactor: Redactor | None = None,
 ) -> dict[str, Any]:
-    """Return the cause as causes() does, or its letters alone where all were redriven; {"letters", "next_before"}."""
+    """Return the cause as causes() does, or its letters alone where all were redriven; {"letters", "next_before"}.
+
+    `at_least`: it is none of the most frequent causes, and `failed_count` counts the letters that are listed.
+    """
     known = causes(run, endpoint=endpoint, redactor=redactor)
+    if known["cut"]:
+        known = causes(run, endpoint=endpoint, redactor=redactor, most=EVERY)
     one = next((row for row in known["causes"] if row["cause_hash"] == cause_hash), None)
     place = 2**63 - 1 if before is None else before
     rows = run(looking_dlq.letters_of_cause(cause_hash, limit=limit + 1, endpoint=endpoint, before=place))
     shown = [redacted(row, redactor) for row in rows[:limit]]
+    listed = sum(row["status"] == "failed" for row in rows)
     return {
-        **(one or {"cause_hash": cause_hash, "cause": None, "failed_count": 0, "endpoints": []}),
+        **(one or {"cause_hash": cause_hash, "cause": None, "failed_count": listed, "endpoints": []}),
+        "at_least": one is None and listed > 0,
         "letters": shown,
         "next_before": shown[-1]["id"] if len(rows) > limit else None,
         "as_of": known["as_of"],
     }
 
 
-def _grouped(run: Run, endpoint: str | None) -> list[dict[str, Any]]:
+def _failed(run: Run, endpoint: str | None) -> int:
+    rows = run(history.dlq_summary())
+    return sum(row["failed_count"] for row in rows if endpoint in (None, row["endpoint_name"]))
+
+
+def _grouped(run: Run, endpoint: str | None, most: int) -> tuple[list[dict[str, Any]], bool]:
+    """The causes, and whether there are more groups than were asked for."""
+    rows = run(history.dlq_causes(endpoint, min(most + 1, EVERY)))
     found: dict[str, dict[str, Any]] = {}
-    for row in run(history.dlq_causes(endpoint, MOST)):
+    for row in rows[:most]:
         one = found.setdefault(
             row["cause_hash"],
             {
@@ -89,7 +108,8 @@ def _grouped(run: Run, endpoint: str | None) -> list[dict[str, Any]]:
         one["endpoints"].append({name: row[name] for name in _OF_ENDPOINT})
         one["oldest_failed_at"] = min(one["oldest_failed_at"], row["oldest_failed_at"])
         one["newest_failed_at"] = max(one["newest_failed_at"], row["newest_failed_at"])
-    return sorted(found.values(), key=lambda one: (-one["failed_count"], one["cause_hash"]))
+    causes = sorted(found.values(), key=lambda one: (-one["failed_count"], one["cause_hash"]))
+    return causes, len(rows) > most or len(rows) >= EVERY
 
 
 def _changes(run: Run, causes: list[dict[str, Any]], now: datetime) -> dict[str, dict[str, Any]]:

@@ -19,7 +19,12 @@ LIMITS = ("max_concurrency", "max_size", "release_interval_ms", "release_count",
 MOST_WAITS = 30
 
 #: What an event says about the circuit from then on.
-CIRCUIT = {"circuit.opened": "open", "circuit.half_open": "half_open", "circuit.closed": "closed"}
+RESET = "circuit.reset"
+CIRCUIT = {"circuit.opened": "open", "circuit.half_open": "half_open", "circuit.closed": "closed", RESET: "closed"}
+#: And what it was until then, where no event says it.
+_UNTIL = {"circuit.opened": "closed", "circuit.half_open": "open", "circuit.closed": "half_open", RESET: "open"}
+#: Events that are looked through. An endpoint that is down makes two with each probe.
+MOST_EVENTS = 2_000
 #: How the classes of tries are told apart.
 CLASSES = ("2xx", "3xx", "4xx", "5xx", "no answer")
 
@@ -78,7 +83,8 @@ def waits(policy: Mapping[str, Any] | None, rules: Mapping[str, str]) -> dict[st
     said = dict(policy or {})
     most = int(said.get("max_retries", rules["default_max_retries"]))
     base = float(said.get("base_delay_seconds", rules["retry_base_delay"]))
-    longest = float(said.get("max_delay_seconds", rules["retry_max_delay"]))
+    longest = float(rules["retry_max_delay"])
+    longest = float(said.get("max_delay_seconds", max(longest, base) if "base_delay_seconds" in said else longest))
     step = float(said.get("increment_seconds", rules["retry_increment"]))
     shape, jitter = said.get("backoff", "exponential"), said.get("jitter", 0)
     found, after = [], 0.0
@@ -94,13 +100,13 @@ def waits(policy: Mapping[str, Any] | None, rules: Mapping[str, str]) -> dict[st
 def circuit(run: Run, name: str, *, since: timedelta = timedelta(hours=6), steps: int = 72) -> dict[str, Any]:
     """Return {"from", "to", "step_s", "bands", "tries", "marks", "p50_ms", "p95_ms", "looked_through"}.
 
-    `bands` are {"from", "to", "state"} with closed, half_open, open, rest, paused or disabled; `tries` has one row for
-    each step with a count for each class of status.
+    `bands` are {"from", "to", "state"} with closed, half_open, open, rest, or unknown before the events that are looked
+    through; `tries` has one row for each step with a count for each class of status.
     """
     now = run(looking.now())
     start = now - since
     (fares,) = run(health.get_endpoint_health(name))
-    events = run(looking_tries.happened(name))[::-1]
+    events = run(looking_tries.happened(name, MOST_EVENTS))[::-1]
     found = run(looking_tries.tries(name, start, run(looking_tries.newest_try())))
     step = since / steps
     rows: list[dict[str, Any]] = [{"at": start + place * step, **dict.fromkeys(CLASSES, 0)} for place in range(steps)]
@@ -111,9 +117,9 @@ def circuit(run: Run, name: str, *, since: timedelta = timedelta(hours=6), steps
         "from": start,
         "to": now,
         "step_s": step.total_seconds(),
-        "bands": bands(events, start, now, fares),
+        "bands": bands(events, start, now, fares, cut=len(events) >= MOST_EVENTS),
         "tries": rows,
-        "marks": [one for one in events if one["at"] >= start and one["what"] not in CIRCUIT],
+        "marks": [one for one in events if one["at"] >= start and one["what"] not in CIRCUIT.keys() - {RESET}],
         "p50_ms": _share(times, 0.5),
         "p95_ms": _share(times, 0.95),
         "looked_through": looking_tries.WINDOW,
@@ -129,17 +135,29 @@ def kind(one: Mapping[str, Any]) -> str:
 
 
 def bands(
-    events: Sequence[Mapping[str, Any]], start: datetime, now: datetime, fares: Mapping[str, Any]
+    events: Sequence[Mapping[str, Any]],
+    start: datetime,
+    now: datetime,
+    fares: Mapping[str, Any],
+    *,
+    cut: bool = False,
 ) -> list[dict[str, Any]]:
-    """The states of a circuit between two times, from the events that changed it, the oldest first."""
-    turns = [(one["at"], CIRCUIT[one["what"]]) for one in events if one["what"] in CIRCUIT]
+    """The states of a circuit between two times, from the events that changed it, the oldest first.
+
+    `cut`: there are older events than these, so before the first one nothing is known.
+    """
+    changes = [one for one in events if one["what"] in CIRCUIT]
+    turns = [(one["at"], CIRCUIT[one["what"]]) for one in changes]
     before = [state for at, state in turns if at <= start]
     inside = [(at, state) for at, state in turns if start < at <= now]
-    state = before[-1] if before else "closed" if inside else str(fares["circuit_state"])
+    state = before[-1] if before else _UNTIL[changes[0]["what"]] if inside else str(fares["circuit_state"])
     found, begin = [], start
+    if cut and events[0]["at"] > start:
+        found, begin = [{"from": start, "to": events[0]["at"], "state": "unknown"}], events[0]["at"]
     for at, after in inside:
         if after != state:
-            found.append({"from": begin, "to": at, "state": state})
+            if at > begin:
+                found.append({"from": begin, "to": at, "state": state})
             begin, state = at, after
     rest = max(fares["last_failure_at"] or begin, begin)
     if state == "closed" and fares["waits_until"] is not None and fares["waits_until"] > now > rest:

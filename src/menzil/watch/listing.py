@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from menzil.model.errors import UsageError
 from menzil.model.redact import Redactor
 from menzil.ops import looking, looking_messages, searching
 from menzil.ops.searching import LAST_ID, WINDOW, Wanted
@@ -36,6 +37,9 @@ def search(
     besides `limit` messages, up to HELD that an index finds at any age.
     """
     asked = (parse(line) if isinstance(line, str) else line).at(run(looking.now()))
+    if asked.since is not None and asked.until is not None and asked.since >= asked.until:  # type: ignore[operator]
+        hint = "of two distances the longer one is since: since:2h until:1h"
+        raise UsageError("No time lies after since: and before until:, so nothing can match.", hint=hint)
     page = _Page(run, asked, limit, before, window)
     if asked.channel is not None:
         with knowing_names(run, asked.channel):

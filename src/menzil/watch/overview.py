@@ -10,6 +10,7 @@ from typing import Any
 from menzil.ops import looking, watch
 from menzil.ops.watch import Metric
 from menzil.watch import doctor
+from menzil.watch.counting import stopped
 from menzil.watch.curves import history, percentile, summed
 from menzil.watch.finding import Run
 
@@ -19,6 +20,10 @@ _HOUR = timedelta(hours=1)
 _MINUTE = timedelta(minutes=1)
 #: Full minutes over which a rate is taken.
 _RATED = 5
+_RATES = ("sent", "completed", "failed_tries", "dead")
+
+#: Dead letters that metrics() counts: from here on there may be more, in all and of each channel.
+DEAD = 100_000
 
 #: The tiles, in order, and the metric or the column of the pulse that each shows.
 TILES = ("waiting", "oldest_s", "in_flight", "dead", "p95_ms", "workers_alive")
@@ -36,7 +41,7 @@ def overview(run: Run) -> dict[str, Any]:
     found = heads(numbers, minutes, now)
     return {
         **found,
-        "sparks": _sparks(minutes, now),
+        "sparks": _sparks(minutes, now, found["uncounted_since"]),
         "findings": findings,
         "worst_channels": worst(numbers)[:WORST],
         "as_of": now,
@@ -44,8 +49,15 @@ def overview(run: Run) -> dict[str, Any]:
 
 
 def heads(numbers: list[Metric], minutes: list[dict[str, Any]], now: datetime) -> dict[str, Any]:
-    """The tiles and rates, from metrics() and the minutes of the last hour."""
+    """The tiles and rates, from metrics() and the minutes of the last hour.
+
+    Rates are None where nothing counts: since `uncounted_since`, or ever.
+    """
     single = {one.name: one.value for one in numbers if not one.labels}
+    ages = {one.labels["job"]: one.value for one in numbers if one.name == "job_age_seconds"}
+    counted = now - timedelta(seconds=ages["pulse"]) if "pulse" in ages else None
+    since = stopped(counted, now)
+    is_counted = since is None and (counted is not None or bool(minutes))
     depth = {one.labels["status"]: one.value for one in numbers if one.name == "queue_depth"}
     return {
         "waiting": int(depth.get("pending", 0)),
@@ -56,18 +68,21 @@ def heads(numbers: list[Metric], minutes: list[dict[str, Any]], now: datetime) -
         "workers_alive": int(single.get("workers_alive", 0)),
         "scheduled": int(single.get("scheduled", 0)),
         "behind_key": int(single.get("waiting_for_ordering_key", 0)),
-        "rates": rates(minutes, now),
+        "rates": rates(minutes, now) if is_counted else dict.fromkeys(_RATES),
+        "uncounted_since": since,
     }
 
 
-def rates(minutes: list[dict[str, Any]], now: datetime) -> dict[str, float]:
+def dead(found: dict[str, Any]) -> str:
+    """The number of dead letters in words; a plus where there may be more."""
+    return f"{found['dead']:,}" + ("+" if found["dead"] >= DEAD else "")
+
+
+def rates(minutes: list[dict[str, Any]], now: datetime) -> dict[str, float | None]:
     """Messages per minute over the last full minutes."""
     full = now.replace(second=0, microsecond=0)
     recent = [row for row in minutes if full - _RATED * _MINUTE <= row["at"] < full]
-    return {
-        name: round(sum(row[name] for row in recent) / _RATED, 2)
-        for name in ("sent", "completed", "failed_tries", "dead")
-    }
+    return {name: round(sum(row[name] for row in recent) / _RATED, 2) for name in _RATES}
 
 
 def worst(numbers: list[Metric]) -> list[dict[str, Any]]:
@@ -94,8 +109,14 @@ def worst(numbers: list[Metric]) -> list[dict[str, Any]]:
     return sorted(alive, key=lambda row: (-(row["oldest_s"] or 0), -row["dead"], -row["waiting"], row["channel"]))
 
 
-def _sparks(minutes: list[dict[str, Any]], now: datetime) -> dict[str, list[float | None]]:
-    """Sixty minutes of each tile, the oldest first; None where nothing was measured."""
+def _is_after(minute: datetime, uncounted_since: datetime | None) -> bool:
+    return uncounted_since is not None and minute > uncounted_since
+
+
+def _sparks(
+    minutes: list[dict[str, Any]], now: datetime, uncounted_since: datetime | None
+) -> dict[str, list[float | None]]:
+    """Sixty minutes of each tile, the oldest first; None where nothing was measured, or nothing counts any more."""
     known = {row["at"]: row for row in minutes}
     first = (now - _HOUR + _MINUTE).replace(second=0, microsecond=0)
     rows = [known.get(first + place * _MINUTE) for place in range(60)]
@@ -103,6 +124,9 @@ def _sparks(minutes: list[dict[str, Any]], now: datetime) -> dict[str, list[floa
         name: [None if row is None else row[name] for row in rows] for name in ("waiting", "oldest_s", "in_flight")
     }
     for name in ("sent", "completed", "failed_tries", "dead"):
-        found[name] = [0 if row is None else row[name] for row in rows]
+        found[name] = [
+            row[name] if row is not None else None if _is_after(first + place * _MINUTE, uncounted_since) else 0
+            for place, row in enumerate(rows)
+        ]
     found["p95_ms"] = [None if row is None else percentile(row["ended_ms"], 0.95) for row in rows]
     return found

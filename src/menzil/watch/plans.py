@@ -9,9 +9,11 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from menzil.model.errors import UnknownNameError
-from menzil.ops import looking, plans, watch
+from menzil.model.errors import PermissionDeniedError, UnknownNameError
+from menzil.model.redact import Redactor
+from menzil.ops import looking, looking_dlq, plans, watch
 from menzil.watch.finding import Run
+from menzil.watch.redaction import redacted
 
 #: What a plan of each kind does to a message.
 VERBS = {"redrive": "redrives", "replay": "replays", "cancel": "cancels"}
@@ -42,8 +44,12 @@ def listing(run: Run, *, limit: int = 100, before: int | None = None, status: st
 
 
 def unattended(run: Run) -> str | None:
-    """A sentence where no worker is alive: then no session steps a plan that runs."""
-    if any(worker.status == "alive" for worker in run(watch.get_worker_status())):
+    """A sentence where no worker is alive: then no session steps a plan that runs. A role may not see workers: None."""
+    try:
+        workers = run(watch.get_worker_status())
+    except PermissionDeniedError:
+        return None
+    if any(worker.status == "alive" for worker in workers):
         return None
     return "No worker is alive, and workers step plans: start one with `menzil worker`."
 
@@ -63,6 +69,26 @@ def one(run: Run, plan_id: int) -> dict[str, Any]:
         "unattended": unattended(run) if row["status"] == "running" else None,
         "as_of": now,
     }
+
+
+def with_cause(run: Run, plan: dict[str, Any], redactor: Redactor | None = None) -> dict[str, Any]:
+    """A plan of one() and {"cause"}: the text of the cause that it is about, as one of its letters tells it.
+
+    It is None where no letter tells it, and for a role that watches: that may not read dead letters.
+    """
+    try:
+        return {**plan, "cause": _cause(run, plan, redactor)}
+    except PermissionDeniedError:
+        return {**plan, "cause": None}
+
+
+def _cause(run: Run, plan: dict[str, Any], redactor: Redactor | None) -> str | None:
+    digits = plan["filter"].get("cause_hash")
+    letters = [number for target in plan["targets"] for number in target["first_ids"] or []]
+    if digits is None or not letters:
+        return None
+    found = run(looking_dlq.cause_of_letter(letters[0], digits))
+    return None if found is None else str(redacted({"cause": found}, redactor)["cause"])
 
 
 def known(run: Run, plan_id: int) -> dict[str, Any]:

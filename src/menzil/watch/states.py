@@ -11,17 +11,17 @@ CAP = 10_000
 
 
 def sentence(row: Mapping[str, Any], now: datetime) -> str:
-    """The state of a channel from a row of channel_state(): "paused by ada since 12 min", "full 5/5", "at work"."""
-    since = f" since {span(now - row['held_since'])}" if row["held_since"] is not None else ""
+    """The state of a channel from a row of channel_state(): "paused by ada 12 min ago", "full 5/5", "at work"."""
+    ago = f" {span(now - row['held_since'])} ago" if row["held_since"] is not None else ""
     by = f" by {row['held_actor']}" if row["held_actor"] else ""
     until = row["held_until"]
     left = span(until - now) if until is not None and until > now else None
     match row["held_by"]:
         case "paused" | "disabled" as held:
             # The line of the act was cleaned up, or another transaction has locked the log.
-            return f"{held}{by}{since}" if by or since else f"{held}; the event log does not say by whom"
+            return f"{held}{by}{ago}" if by or ago else f"{held}; the event log does not say by whom"
         case "released":
-            return f"released{since}, drains"
+            return f"released{ago}, drains"
         case "circuit":
             if until is None:
                 return "circuit half open, probing"
@@ -32,7 +32,7 @@ def sentence(row: Mapping[str, Any], now: datetime) -> str:
             return f"full {row['in_flight']}/{row['max_concurrency']}"
         case "rate":
             return f"at its rate, next in {left}" if left else "at its rate"
-    if row["waiting"] and not row["workers"]:
+    if row["waiting"] and row["workers"] == 0:
         return "no worker serves it"
     if row["in_flight"] or row["waiting"]:
         return "at work" if row["in_flight"] else "waits"

@@ -6,12 +6,18 @@ from dataclasses import asdict
 from typing import Any
 
 from menzil.ops import looking_messages, watch, why
+from menzil.watch.channels import ENDPOINTS
 from menzil.watch.finding import Run
 
 
 def workers(run: Run) -> list[dict[str, Any]]:
     """Every worker the database has heard of."""
     return [asdict(one) for one in run(watch.get_worker_status())]
+
+
+def takes(channels: list[str] | None) -> list[str]:
+    """What a worker takes, in words: names of channels, and `all endpoints` for one that names none."""
+    return ["all endpoints" if name == ENDPOINTS else name for name in ([ENDPOINTS] if channels is None else channels)]
 
 
 def leases(run: Run) -> dict[str, Any]:
@@ -29,5 +35,5 @@ def unserved(run: Run) -> list[dict[str, Any]]:
     return [
         {name: row[name] for name in names}
         for row in run(why.channel_state())
-        if not row["workers"] and (row["waiting"] or row["scheduled"])
+        if row["workers"] == 0 and (row["waiting"] or row["scheduled"])
     ]

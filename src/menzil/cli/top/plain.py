@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+import psycopg
 
 from menzil.cli.show import cell, say, table
 from menzil.cli.top.link import Link
@@ -68,4 +69,6 @@ def _each_second(draw: Callable[[], None]) -> None:
             if not lost:
                 say(f"{error.message} Trying again every second.")
             lost = True
+        except psycopg.OperationalError as error:  # a lock or a slow statement is over in a moment
+            say(f"A frame is missing: {str(error).splitlines()[0]}.")
         time.sleep(max(STEP - (time.monotonic() - begun), 0.05))

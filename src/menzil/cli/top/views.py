@@ -9,11 +9,12 @@ from typing import Any
 from menzil.cli.show import cell, count, duration
 from menzil.model.redact import Redactor
 from menzil.ops import endpoints, history, watch
-from menzil.watch import channels, messages
+from menzil.watch import channels, messages, overview
 from menzil.watch.finding import Run
 from menzil.watch.frame import frame
 from menzil.watch.redaction import redacted, redactor
 from menzil.watch.states import number
+from menzil.watch.workers import takes
 
 Row = dict[str, Any]
 
@@ -72,14 +73,22 @@ def head(found: Row) -> list[str]:
         f"waiting {found['waiting']:,}",
         f"oldest {duration(found['oldest_s'])}",
         f"in flight {found['in_flight']:,}",
-        f"dead {found['dead']:,}",
+        f"dead {overview.dead(found)}",
         f"p95 {'-' if p95 is None else milliseconds(p95)}",
         f"workers {found['workers_alive']}",
-        f"sent {rates['sent']:g}/min",
-        f"completed {rates['completed']:g}/min",
-        f"failed tries {rates['failed_tries']:g}/min",
+        f"sent {_rate(rates['sent'])}/min",
+        f"completed {_rate(rates['completed'])}/min",
+        f"failed tries {_rate(rates['failed_tries'])}/min",
     ]
-    return ["   ".join(parts)]
+    since = found["uncounted_since"]
+    stopped = (
+        [f"not counted since {cell(since)}: the job pulse, which runs inside workers, does not run"] if since else []
+    )
+    return ["   ".join(parts), *stopped]
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else f"{value:g}"
 
 
 def milliseconds(value: float) -> str:
@@ -96,11 +105,11 @@ def _channel(row: Row) -> Row:
         "waiting": number(row["waiting"], row["at_least"]),
         "oldest": "-" if row["oldest_s"] is None else duration(row["oldest_s"]),
         "in flight": f"{row['in_flight']}{limit}",
-        "in/min": f"{row['in_per_minute']:g}",
-        "out/min": f"{row['out_per_minute']:g}",
+        "in/min": _rate(row["in_per_minute"]),
+        "out/min": _rate(row["out_per_minute"]),
         "failed": "-" if share is None else f"{100 * share:.1f} %",
         "dead": number(row["dead"]),
-        "workers": row["workers"],
+        "workers": "-" if row["workers"] is None else row["workers"],
     }
 
 
@@ -117,11 +126,15 @@ def channel(name: str) -> View:
         facts = [_fact(word, found[word]) for word in shown if found[word] is not None]
         blocked = [
             f"key {cell(one['ordering_key'])} is blocked by dead letter {one['id']}: {cell(one['last_error'], 100)}"
-            for one in found["blocked"]
+            for one in found["blocked"] or ()
         ]
         empty = [] if found["next"] else ["No message of it is due."]
+        if found["next"] is None:
+            empty = ["This role may not read messages."]
         columns = ["id", "priority", "ordering_key", "attempt", "created_at", "expires_at"]
-        return Picture([f"channel {cell(name)}", "   ".join(facts), *blocked, *empty], columns, found["next"], "id")
+        return Picture(
+            [f"channel {cell(name)}", "   ".join(facts), *blocked, *empty], columns, found["next"] or [], "id"
+        )
 
     return View(f"channel {name}", look, lambda row: message(row["id"]))
 
@@ -179,10 +192,7 @@ def workers() -> View:
     """Who is at work."""
 
     def look(run: Run) -> Picture:
-        rows = [
-            {**asdict(one), "channels": "all" if one.channels is None else ", ".join(one.channels)}
-            for one in run(watch.get_worker_status())
-        ]
+        rows = [{**asdict(one), "channels": ", ".join(takes(one.channels))} for one in run(watch.get_worker_status())]
         columns = ["worker", "status", "host", "pid", "version", "channels", "in_flight", "concurrency", "delivered"]
         lines = [count(len(rows), "worker") if rows else "No worker is known. Start one with `menzil worker`."]
         return Picture(lines, [*columns, "failed", "last_heartbeat_at"], rows, "worker")

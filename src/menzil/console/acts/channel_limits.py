@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from shlex import quote
 from typing import Any
 
 from menzil.console.act import Change, Done, Field, Given, Plan, Undo
 from menzil.console.acts.channels import CHANNEL, OnChannel
 from menzil.console.typed import NONE, perhaps, positive, whole
-from menzil.console.words import capped, many, span
+from menzil.console.words import CAP, capped, many, span
 from menzil.ops import channels, looking, why
 from menzil.ops.op import Op
 from menzil.ops.records import Record
@@ -25,6 +26,7 @@ class Limits(OnChannel):
     """Change what a channel allows; nothing that is under way is broken off."""
 
     name, title, verb = "channel-limits", "Change the limits of a channel", "Set the limits"
+    lists_changes = True
     fields = (
         CHANNEL,
         Field("max_concurrency", "In flight at most", help="A number, or none.", default=NONE, longest=12),
@@ -102,14 +104,16 @@ def predicted(state: Record, asked: dict[str, Any]) -> list[str]:
     elif slots is not None:
         found.append(f"{busy} are in flight: {many(slots - busy, 'more message')} may start at once.")
     if asked["release_interval"]:
-        rate = asked["release_count"] / asked["release_interval"]
         found.append(f"At most {asked['release_count']} in {span(asked['release_interval'])}.")
-        if waiting:
-            found.append(f"The {capped(waiting)} that wait take at least {span(waiting / rate)}.")
-    if asked["max_size"] is not None and waiting + busy > asked["max_size"]:
-        found.append(
-            f"It holds {capped(waiting + busy)}: sends are refused until fewer than {asked['max_size']:,} are left."
-        )
+        windows = ceil(waiting / asked["release_count"]) - 1  # the first ones may go at once
+        if windows > 0:
+            found.append(f"The {capped(waiting)} that wait take at least {span(windows * asked['release_interval'])}.")
+    held = waiting + state["scheduled"] + busy  # all that counts against its size
+    more = " or more" if state["at_least"] or max(waiting, state["scheduled"]) > CAP else ""
+    if asked["max_size"] is not None and held >= asked["max_size"]:
+        found.append(f"It holds {held:,}{more}: sends are refused until fewer than {asked['max_size']:,} are left.")
+    elif asked["max_size"] is not None and more:
+        found.append(f"It holds {held:,}{more}: sends are refused while it holds {asked['max_size']:,}.")
     return found
 
 
@@ -151,7 +155,7 @@ class Purge(OnChannel):
             f"Everything that waits in {given['channel']} is cancelled.",
             f"menzil channel purge {quote(given['channel'])} --yes",
             count=count,
-            counted_exactly=count + held["processing"] < looking.CAP,
+            at_least=count + held["processing"] >= looking.CAP,
             leaves=[
                 f"{held['processing']} in flight go on.",
                 "What is cancelled stays in the archive and can be replayed.",

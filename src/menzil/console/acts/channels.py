@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from menzil.console.act import Act, Done, Field, Given, Plan, Undo
 from menzil.console.texts import slug
 from menzil.model.errors import UnknownNameError
-from menzil.ops import channels, looking
+from menzil.ops import channels, looking, why
 from menzil.ops.op import Op
 from menzil.ops.records import Record
 from menzil.watch.finding import Run
@@ -42,10 +42,11 @@ class Pause(OnChannel):
 
     def plan(self, run: Run, given: Given) -> Plan:
         channel = self.found(run, given)
+        (state,) = run(why.channel_state(given["channel"]))  # the view counts only where the channel has a limit
         return Plan(
             f"Channel {given['channel']} accepts messages and hands none out.",
             f"menzil channel pause {quote(given['channel'])}",
-            more=[f"In flight now: {channel['in_flight'] or 0}. These may finish."],
+            more=[f"In flight now: {state['in_flight']}. These may finish."],
             leaves=["What waits stays where it is, and new messages are accepted."],
             warnings=["It is paused already."] if channel["paused"] else [],
         )

@@ -46,6 +46,12 @@ class OnEndpoint(Act):
             raise UnknownNameError(f"There is no endpoint named {given['endpoint']!r}.")
         return found
 
+    def fares(self, run: Run, given: Given) -> Record:
+        """How it fares. The view of endpoints has the circuit of the last dequeue, which may be long ago."""
+        self.found(run, given)
+        (row,) = run(endpoints.get_endpoint_health(given["endpoint"]))
+        return row
+
     def command(self, word: str, given: Given) -> str:
         """The command line of a plain act."""
         return f"menzil endpoint {word} {quote(given['endpoint'])}"
@@ -107,12 +113,13 @@ class Reset(OnEndpoint):
     name, title, verb = "endpoint-reset", "Reset a circuit", "Reset it"
 
     def plan(self, run: Run, given: Given) -> Plan:
-        found = self.found(run, given)
+        found = self.fares(run, given)
+        idle = found["circuit_state"] == "closed" and not found["waits_until"]
         return Plan(
             f"The circuit of {given['endpoint']} is closed, and a rest that it asked for ends.",
             self.command("reset", given),
             more=["Deliveries go on at once, as many as its limits allow."],
-            warnings=["Its circuit is closed already."] if found["circuit_state"] == "closed" else [],
+            warnings=["Its circuit is closed already, and it did not ask for a rest."] if idle else [],
         )
 
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
@@ -130,13 +137,16 @@ class Test(OnEndpoint):
     name, title, verb = "endpoint-test", "Test an endpoint", "Send the test"
 
     def plan(self, run: Run, given: Given) -> Plan:
-        found = self.found(run, given)
+        found = self.fares(run, given)
+        holds = ["It is paused and will hold the message."] if found["paused"] else []
+        if found["circuit_state"] != "closed":
+            holds.append("Its circuit is not closed: the message waits like all others until a probe succeeds.")
         return Plan(
             f"One message of type menzil.test goes to {given['endpoint']}.",
             self.command("test", given),
             to=[given["endpoint"]],
             more=["It stands in line like any other, and a worker delivers it: the console itself connects nowhere."],
-            warnings=["It is paused and will hold the message."] if found["paused"] else [],
+            warnings=holds,
         )
 
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
@@ -236,6 +246,7 @@ class Alter(OnEndpoint):
     """Change its config and its retry policy."""
 
     name, title, verb = "endpoint-alter", "Change an endpoint", "Save the config"
+    lists_changes = True
     fields = (ENDPOINT, CONFIG, POLICY)
 
     def prefill(self, run: Run, given: Given) -> Given:

@@ -17,6 +17,7 @@ from menzil.ops import history, looking, looking_dlq, plans
 from menzil.ops.op import Op
 from menzil.watch import plans as watching
 from menzil.watch.finding import Run
+from menzil.watch.redriving import MOST_CAUSES
 
 SINCE = Field("since", "Since", required=False, help="ISO 8601 in UTC, or a distance such as -2h.", longest=60)
 UNTIL = Field("until", "Until", required=False, help="Not part of the range.", longest=60)
@@ -121,11 +122,12 @@ class MakeRedrive(Make):
     def about(self, run: Run, found: dict[str, Any]) -> list[str]:
         if "ids" in found:
             return [many(len(found["ids"]), "dead letter") + "."]
-        rows = run(history.dlq_causes(found.get("channel"), 1000))
+        rows = run(history.dlq_causes(found.get("channel"), MOST_CAUSES))
+        more = "at least " if len(rows) >= MOST_CAUSES else ""
         fit = [row for row in rows if found.get("cause_hash") in (None, row["cause_hash"])]
         number = sum(row["failed_count"] for row in fit)
         names = sorted({str(row["endpoint_name"]) for row in fit})
-        return [f"Failed ones now: {count(number)}, of {', '.join(names[:5]) or 'no channel'}."]
+        return [f"Failed ones now: {more}{count(number)}, of {', '.join(names[:5]) or 'no channel'}."]
 
 
 class MakeReplay(Make):
@@ -175,6 +177,9 @@ class RunPlan(OnPlan):
 
     def plan(self, run: Run, given: Given) -> Plan:
         found = self.found(run, given)
+        if found["status"] not in ("draft", "paused"):
+            words = {"running": "runs already", "stopped": "was stopped, and does not run again"}
+            raise UsageError(f"Plan {found['id']} {words.get(found['status'], 'has ended, and does not run again')}.")
         if stale(found):
             raise UsageError(
                 f"The count of plan {found['id']} is older than 10 minutes.",
@@ -226,6 +231,9 @@ class Pause(OnPlan):
 
     def plan(self, run: Run, given: Given) -> Plan:
         found = self.found(run, given)
+        if found["status"] != "running":
+            word = "a draft" if found["status"] == "draft" else found["status"]
+            raise UsageError(f"Plan {found['id']} does not run: it is {word}.")
         return Plan(
             f"Plan {found['id']} makes no more messages until it goes on.",
             f"menzil plan pause {found['id']}",
@@ -252,14 +260,19 @@ class Stop(OnPlan):
         found = self.found(run, given)
         if self.take_back and found["kind"] == "cancel":
             raise UsageError("A cancel cannot be taken back: what it ended has ended.")
+        ended = found["status"] in ("stopped", "done")
+        if ended and not self.take_back:
+            raise UsageError(f"Plan {found['id']} has ended already: it is {found['status']}.")
         done = f"{count(found['done'])} of {count(found['counted'])} are done."
-        back = "The messages it made that were not yet leased are cancelled, and dead letters are failed again."
+        letters = ", and their dead letters are failed again" if found["kind"] == "redrive" else ""
+        back = f"The messages it made that were not yet leased are cancelled{letters}."
+        ends = [f"Plan {found['id']} {'has ended' if ended else 'ends'}."]
         return Plan(
-            f"Plan {found['id']} ends." + (" What it made is taken back." if self.take_back else ""),
+            " ".join([*ends, "What it made is taken back."] if self.take_back else ends),
             f"menzil plan stop {found['id']}" + (" --take-back" if self.take_back else ""),
             more=[done, back] if self.take_back else [done],
             leaves=["What was leased or has ended stays as it is."] if self.take_back else ["What it made goes on."],
-            warnings=["A plan that was stopped does not run again."],
+            warnings=[] if ended else ["A plan that was stopped does not run again."],
         )
 
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
@@ -268,7 +281,8 @@ class Stop(OnPlan):
 
     def done(self, answers: Sequence[Any], given: Given) -> Done:
         after = None if self.take_back else Undo("plan-take-back", given, "Take back what it made")
-        taken = f" {many(answers[0], 'message')} taken back; a worker goes on with the rest." if self.take_back else ""
+        taken = f" {many(answers[0], 'message')} taken back. If it made more, a worker goes on with those."
+        taken = taken if self.take_back else ""
         return Done(f"Plan {given['plan']} is stopped.{taken}", next=after)
 
 

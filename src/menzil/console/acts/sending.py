@@ -11,6 +11,7 @@ from menzil.console.act import Act, Done, Field, Given, Plan, Undo
 from menzil.console.documents import dumps
 from menzil.console.typed import document, mapping, positive, whole
 from menzil.console.words import many
+from menzil.model import exact
 from menzil.model.errors import UnknownNameError
 from menzil.ops import looking, pubsub, sending
 from menzil.ops.op import Op
@@ -71,7 +72,17 @@ def _flags(found: dict[str, Any]) -> str:
 
 def _python(call: str, name: str, body: Any, found: dict[str, Any]) -> str:
     words = "".join(f", {word}={value!r}" for word, value in found.items())
-    return f"Menzil(dsn).{call}({name!r}, {json.loads(dumps(body))!r}{words})"
+    value = json.loads(dumps(body))
+    rounded = "" if _same(value, body) else "  # Python rounds numbers of this body"
+    return f"Menzil(dsn).{call}({name!r}, {value!r}{words}){rounded}"
+
+
+def _same(value: Any, body: Any) -> bool:
+    """Whether no number lost digits in Python: then its line sends another body than the form."""
+    try:
+        return bool(exact.loads(exact.dumps(value)) == body)
+    except ValueError:  # too large for Python
+        return False
 
 
 class ByHand(Act):

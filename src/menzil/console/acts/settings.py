@@ -26,6 +26,7 @@ class Set(Act):
     """Change a setting for every client and worker."""
 
     name, title, verb, role = "setting-set", "Change a setting", "Set it", "admin"
+    lists_changes = True
     fields = (
         Field("setting", "Setting", "hidden", longest=100),
         Field("value", "Value", help='The word default sets it back; "" is the empty text.', longest=5_000),

@@ -16,12 +16,10 @@ FILTERS = ("what", "entity", "actor", "via")
 @reading(*FILTERS, "before", "limit")
 def audit(look: Look) -> dict[str, Any]:
     """A page of the event log."""
-    given = look.text("before")
-    before = int(given) if given.isdecimal() and len(given) < 19 else None
-    asked = {name: look.text(name)[:200] or None for name in FILTERS}
+    asked = {name: look.line(name, 200) or None for name in FILTERS}
     # Always redacted: what an act changed is told to all who may look.
     return watching.audit(
-        look.run, limit=look.number("limit", 50, 1, 500), before=before, redactor=look.redact(), **asked
+        look.run, limit=look.number("limit", 50, 1, 500), before=look.place(), redactor=look.redact(), **asked
     )
 
 

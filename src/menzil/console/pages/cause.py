@@ -9,7 +9,8 @@ from menzil.console.page import Page, Shown
 from menzil.console.pages.dead import began, spark
 from menzil.console.parts import Look, NotThereError, reading
 from menzil.console.seeing import redactor, visible
-from menzil.console.words import many
+from menzil.console.words import count, many
+from menzil.ops.looking import SCAN
 from menzil.watch import dead as watching
 
 
@@ -17,14 +18,14 @@ from menzil.watch import dead as watching
 def cause(look: Look) -> dict[str, Any]:
     """The cause and a page of its letters."""
     digits = look.path["hash"]
-    before = look.text("before")
+    before = look.place()
     found = None
     if re.fullmatch("[0-9a-f]{12}", digits):
         found = watching.cause(
             look.run,
             digits,
-            endpoint=look.text("endpoint")[:200] or None,
-            before=int(before) if before.isdecimal() and len(before) < 19 else None,
+            endpoint=look.line("endpoint", 200) or None,
+            before=before,
             redactor=redactor(look) or look.redact(),
         )
     if found is None or (not found["failed_count"] and not found["letters"]):
@@ -35,10 +36,14 @@ def cause(look: Look) -> dict[str, Any]:
 def _prepare(shown: Shown) -> dict[str, Any]:
     found = shown["cause"]
     told = many(found["failed_count"], "dead letter") if found else "Dead letters"
+    if found and found["at_least"]:
+        told = f"{count(found['failed_count'])} or more dead letters"
     return {
         "title": told,
         "heading": "Dead letters of one cause",
         "told": told,
+        "every": watching.EVERY,
+        "scan": SCAN,
         "endpoint": shown.query.get("endpoint", "").strip(),
         "began": began(found) if found else "",
         "spark": spark(found) if found and "spark" in found else "",

@@ -26,7 +26,7 @@ def channels(look: Look) -> dict[str, Any]:
         look.run,
         after=look.text("after"),
         limit=look.number("limit", LIMIT, 1, 1000),
-        contains=look.text("contains")[:200],
+        contains=look.line("contains", 200),
         sort=sort if sort in watching.SORTS else "name",
         held=look.text("held") == "1",
     )
@@ -54,7 +54,9 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
         **row,
         "kind": state_kind(row),
         "bar": drawings.priorities(row["waiting_by_priority"] or {}, row["waiting"]) if row["waiting"] else "",
-        "spark": charts.spark(row["spark"], f"Completed per minute, last hour: {count(sum(row['spark']))}"),
+        "spark": charts.spark(
+            row["spark"], f"Completed per minute, last hour: {count(sum(one or 0 for one in row['spark']))}"
+        ),
     }
 
 
@@ -65,7 +67,7 @@ def kind(held_by: str | None) -> str:
 
 def state_kind(row: dict[str, Any]) -> str:
     """The colour of a channel's state."""
-    missed = row["held_by"] is None and row["waiting"] and not row["workers"]
+    missed = row["held_by"] is None and row["waiting"] and row["workers"] == 0
     return "bad" if missed else "idle" if row["state"] == "idle" else kind(row["held_by"])
 
 
@@ -76,4 +78,5 @@ PAGE = Page(
     _prepare,
     twin=lambda shown: shown["channels"],
     asks=("sort", "after", "limit", "contains", "held"),
+    choices={"sort": tuple(watching.SORTS), "held": ("1",)},
 )

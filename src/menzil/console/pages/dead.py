@@ -14,7 +14,7 @@ from menzil.watch import dead as watching
 @reading("endpoint")
 def causes(look: Look) -> dict[str, Any]:
     """Every cause, the most frequent first. A cause is redacted for all: it is made of what a stranger wrote."""
-    return watching.causes(look.run, endpoint=look.text("endpoint")[:200] or None, redactor=look.redact())
+    return watching.causes(look.run, endpoint=look.line("endpoint", 200) or None, redactor=look.redact())
 
 
 def began(one: dict[str, Any]) -> str:
@@ -38,6 +38,7 @@ def _prepare(shown: Shown) -> dict[str, Any]:
         "title": told,
         "heading": "Dead letters",
         "told": told,
+        "every": watching.EVERY,
         "endpoint": shown.query.get("endpoint", "").strip(),
         "began": began,
         "spark": spark,

@@ -10,7 +10,7 @@ from menzil.console.circuits import KINDS, classes, timeline
 from menzil.console.page import Page, Shown
 from menzil.console.pages.endpoints import state
 from menzil.console.parts import Look, NotThereError, reading
-from menzil.console.words import clock
+from menzil.console.words import day_clock
 from menzil.ops import looking
 from menzil.watch import endpoints as watching
 
@@ -60,7 +60,7 @@ def _prepare(shown: Shown) -> dict[str, Any]:
         "chosen": chosen if chosen in WINDOWS else "6h",
         "picture": timeline(drawn, called) if drawn else None,
         "rows": [
-            [clock(row["at"]), *(row[one] for one in called)]
+            [day_clock(row["at"]), *(row[one] for one in called)]
             for row in drawn["tries"]
             if any(row[one] for one in called)
         ]
@@ -77,4 +77,5 @@ def _twin(shown: Shown) -> Any:
 PAGE = Page(
     "/endpoints/{name}", "endpoint.html", {"endpoint": endpoint, "circuit": circuit}, _prepare, twin=_twin,
     nav="/endpoints", asks=("window",),
+    choices={"window": tuple(WINDOWS)},
 )  # fmt: skip

@@ -29,12 +29,15 @@ def state(row: dict[str, Any]) -> tuple[str, str]:
         return "probing", "warn"
     if row["waits_until"] is not None and row["waits_until"] > datetime.now(UTC):
         return "resting", "warn"
-    return "delivering", "good"
+    if row["in_flight"]:
+        return "delivering", "good"
+    # Whether a worker is there to deliver is not asked for each endpoint; the page of its channel says it.
+    return ("waiting", "idle") if row["pending_messages"] else ("ready", "good")
 
 
 def _prepare(shown: Shown) -> dict[str, Any]:
     rows = (shown["endpoints"] or {}).get("endpoints", [])
-    held = sum(1 for row in rows if state(row)[1] != "good")
+    held = sum(1 for row in rows if state(row)[1] in ("warn", "bad"))
     told = f"{many(held, 'endpoint')} not delivering" if held else many(len(rows), "endpoint")
     return {"title": told, "heading": "Endpoints", "told": told, "state": state}
 

@@ -20,7 +20,7 @@ def events(look: Look) -> dict[str, Any]:
 @reading("type", "payload")
 def tested(look: Look) -> dict[str, Any] | None:
     """What the tester says; None where nothing was asked."""
-    kind, payload = look.text("type")[:200], look.text("payload")[:20_000]
+    kind, payload = look.line("type", 200), look.line("payload", 20_000)
     return watching.tested(look.run, kind, document("The payload", payload)) if kind and payload else None
 
 

@@ -49,7 +49,9 @@ def _in_lake(lake: str) -> list[dict[str, Any]]:
     try:
         return in_lake.months(lake)
     except (OSError, ValueError) as error:
-        raise UsageError(f"The lake could not be read: {error}.", hint="menzil pipeline verify --lake PATH") from error
+        raise UsageError(
+            f"The lake could not be read: {error}.", hint="run `menzil pipeline export --verify --lake PATH`"
+        ) from error
 
 
 def _prepare(shown: Shown) -> dict[str, Any]:

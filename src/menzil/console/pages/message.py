@@ -78,7 +78,9 @@ def in_lake(look: Look) -> dict[str, Any] | None:
     try:
         return place_of(look.lake, {"id": number, **own})
     except (OSError, ValueError) as error:  # a file that is gone, or is no Parquet file
-        raise UsageError(f"The lake could not be read: {error}.", hint="menzil pipeline verify --lake PATH") from error
+        raise UsageError(
+            f"The lake could not be read: {error}.", hint="run `menzil pipeline export --verify --lake PATH`"
+        ) from error
 
 
 def _prepare(shown: Shown) -> dict[str, Any]:

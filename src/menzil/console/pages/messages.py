@@ -14,15 +14,15 @@ from menzil.watch.search import QUALIFIERS, suggestions
 
 LIMIT = 50
 NAMES = 500
+#: Characters of a search line: a hundred ids have room.
+LONGEST = 4_000
 
 
 @reading("q", "before", "limit")
 def messages(look: Look) -> dict[str, Any]:
     """A page of them."""
-    given = look.text("before")
-    before = int(given) if given.isdecimal() and len(given) < 19 else None
-    limit = look.number("limit", LIMIT, 1, 500)
-    found = watching.search(look.run, look.text("q")[:500], limit=limit, before=before, redactor=redactor(look))
+    limit, line = look.number("limit", LIMIT, 1, 500), look.line("q", LONGEST)
+    found = watching.search(look.run, line, limit=limit, before=look.place(), redactor=redactor(look))
     return {**found, "messages": [visible(look, row) for row in found["messages"]]}
 
 
@@ -40,6 +40,7 @@ def _prepare(shown: Shown) -> dict[str, Any]:
         "title": f"{count(len(rows))}{more} messages" + (f" · {line}" if line else ""),
         "heading": "Messages",
         "search": line,
+        "longest": LONGEST,
         "told": f"{count(len(rows))}{more} messages",
         "qualifiers": QUALIFIERS,
         "suggested": suggestions(line, shown["names"] or [])[:40] if line and not line.endswith(" ") else [],

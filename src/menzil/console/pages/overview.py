@@ -51,7 +51,12 @@ def now(look: Look) -> dict[str, Any]:
     return watching.overview(look.run)
 
 
-@reading("window")
+def holds(drawn: dict[str, Any]) -> float:
+    """Seconds for which a chart stays as it is. It shows steps that are over; of a step a twelfth may be missing."""
+    return min(float(drawn["step_s"]) / 12, 60.0)
+
+
+@reading("window", holds=holds)
 def curve(look: Look) -> dict[str, Any]:
     """The chart."""
     return curves.curve(look.run, since=WINDOWS[window(look.query)])
@@ -86,11 +91,13 @@ def _prepare(shown: Shown) -> dict[str, Any]:
         "told": f"{count(waiting)} waiting, oldest {span(oldest)}" if found else "",
         "tiles": tiles(found) if found else [],
         "place": place,
+        "most_dead": watching.DEAD,
         "windows": list(WINDOWS),
         "chosen": chosen,
         "picture": charts.flow(drawn) if drawn and lively(drawn) else None,
         "rows": rows(drawn) if drawn else [],
         "step": span(drawn["step_s"]).removeprefix("1 ") if drawn else "",
+        "uncounted": drawn["uncounted_since"] if drawn else None,
     }
 
 
@@ -115,8 +122,11 @@ def tiles(found: dict[str, Any]) -> list[Tile]:
     sparks, rates = found["sparks"], found["rates"]
     late = found["oldest_s"] > 300 and found["waiting"] > 0
     waiting = f"{count(found['scheduled'])} scheduled, {count(found['behind_key'])} behind a key"
-    flowing = f"{rates['sent']:,.1f} in, {rates['completed']:,.1f} out per min"
-    failing = f"{rates['failed_tries']:,.1f} failed tries per min"
+    flowing, failing, dying = "flow not counted", "tries not counted", "deaths not counted"
+    if rates["sent"] is not None:
+        dying = f"{count(sum(number or 0 for number in sparks['dead']))} in the last hour"
+        flowing = f"{rates['sent']:,.1f} in, {rates['completed']:,.1f} out per min"
+        failing = f"{rates['failed_tries']:,.1f} failed tries per min"
     oldest = span(found["oldest_s"]) if found["waiting"] else "–"
     alive = found["workers_alive"]
     missed = not alive and found["waiting"]
@@ -127,7 +137,7 @@ def tiles(found: dict[str, Any]) -> list[Tile]:
              charts.spark(sparks["oldest_s"], "Age of the oldest, last hour"), "bad" if late else ""),
         Tile("flight", "In flight", count(found["in_flight"]), failing, "/messages", {"q": "status:processing"},
              charts.spark(sparks["in_flight"], "In flight, last hour")),
-        Tile("dead", "Dead letters", count(found["dead"]), f"{count(sum(sparks['dead']))} in the last hour", "/dead",
+        Tile("dead", "Dead letters", watching.dead(found), dying, "/dead",
              {},
              charts.spark(sparks["dead"], "Died, last hour", "bad"), "warn" if found["dead"] else ""),
         Tile("p95", "p95 sent to ended", span(_seconds(found["p95_ms"])), "over the last hour", "/channels",
@@ -173,4 +183,5 @@ PAGE = Page(
     twin_path="/overview.json",
     live=3,
     asks=("window",),
+    choices={"window": tuple(WINDOWS)},
 )

@@ -7,6 +7,7 @@ from typing import Any
 from menzil.console.page import Page, Shown
 from menzil.console.pages.plans import achieved, stale
 from menzil.console.parts import Look, NotThereError, reading
+from menzil.console.seeing import redactor
 from menzil.console.words import count
 from menzil.model.errors import UnknownNameError
 from menzil.watch import plans as watching
@@ -23,10 +24,11 @@ def plan(look: Look) -> dict[str, Any]:
     """The plan, whom it reaches, and what became of it."""
     given = look.path["id"]
     try:
-        return watching.one(look.run, int(given) if given.isascii() and given.isdecimal() and len(given) < 19 else 0)
+        found = watching.one(look.run, int(given) if given.isascii() and given.isdecimal() and len(given) < 19 else 0)
     except UnknownNameError:
         hint = "Drafts that were not run are deleted after a day."
         raise NotThereError(f"There is no plan {given!r}.", hint=hint) from None
+    return watching.with_cause(look.run, found, redactor(look) or look.redact())
 
 
 def _prepare(shown: Shown) -> dict[str, Any]:

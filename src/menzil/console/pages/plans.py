@@ -17,9 +17,7 @@ FRESH = timedelta(minutes=10)
 @reading("before", "limit")
 def plans(look: Look) -> dict[str, Any]:
     """A page of them, newest first."""
-    given = look.text("before")
-    before = int(given) if given.isdecimal() and len(given) < 19 else None
-    return watching.listing(look.run, limit=look.number("limit", 50, 1, 500), before=before)
+    return watching.listing(look.run, limit=look.number("limit", 50, 1, 500), before=look.place())
 
 
 def _prepare(shown: Shown) -> dict[str, Any]:
@@ -30,11 +28,14 @@ def _prepare(shown: Shown) -> dict[str, Any]:
 
 
 def achieved(one: dict[str, Any]) -> float | None:
-    """Messages per second since it was started."""
+    """Messages per second since it was started; with a pace, without those that it made for later."""
     if one["started_at"] is None or not one["done"]:
         return None
-    seconds = ((one["ended_at"] or datetime.now(UTC)) - one["started_at"]).total_seconds()
-    return float(one["done"] / max(seconds, 0.001))
+    end = one["ended_at"] or datetime.now(UTC)
+    seconds, ahead = (end - one["started_at"]).total_seconds(), 0.0
+    if one["rate"] and one["last_due_at"] is not None:
+        ahead = max((one["last_due_at"] - end).total_seconds(), 0.0) * one["rate"]
+    return float(max(one["done"] - ahead, 0.0) / max(seconds, 0.001))
 
 
 def stale(one: dict[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from menzil.console.page import Page, Shown, only
 from menzil.console.parts import Look, reading
 from menzil.console.words import many
 from menzil.watch import workers as watching
+from menzil.watch.channels import ENDPOINTS
 
 #: Channels that no worker serves, on one page: an operator who stopped all workers may have thousands.
 MOST = 100
@@ -36,7 +37,7 @@ def _prepare(shown: Shown) -> dict[str, Any]:
     alive = sum(1 for one in shown["workers"] or [] if one["status"] == "alive")
     lost = sum(1 for one in shown["workers"] or [] if one["status"] == "lost")
     told = f"{many(alive, 'worker')} alive" + (f", {lost} lost" if lost else "")
-    return {"title": told, "heading": "Workers", "told": told}
+    return {"title": told, "heading": "Workers", "told": told, "endpoints": ENDPOINTS}
 
 
 PAGE = Page(
