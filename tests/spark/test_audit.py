@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from menzil.model.errors import MenzilError
 from menzil.spark.jobs.audit import AuditReport, History, audit_history
 from menzil.spark.jobs.audit.checks.flow import concurrency, rate
+from menzil.spark.jobs.audit.found import moment
 from menzil.spark.jobs.audit.history import leases, slim
 from menzil.spark.jobs.audit.limits import limits
 from menzil.spark.jobs.audit.result import KINDS
+from menzil.spark.jobs.audit.sources import read_ledger
+from menzil.spark.session import explain
 from tests.spark.made_history import ATTEMPTS, BEGIN, clean_events, clean_history, event_frame
 from tests.spark.plants import ALIVE, PLANTS, REGION, planted
 
@@ -146,3 +151,24 @@ def test_audit_without_limits_queue_or_ledger_says_what_it_cannot_tell(spark: Sp
     assert {check.kind for check in report.checks if check.skipped} == {"lost", "ended-and-live", "concurrency", "rate"}
     assert [check.kind for check in report.checks] == list(KINDS)
     assert report.notes[0].startswith("7 ids between 1 and 9 are not in this history")
+
+
+def test_sentences_tell_times_of_utc_in_a_session_of_another_zone(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([(BEGIN + timedelta(microseconds=1),), (None,)], "at timestamp")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    try:
+        told = [row.told for row in rows.select(moment("at").alias("told")).collect()]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert sorted(told) == ["2026-03-02 00:00:00.000001", "never"]
+
+
+@pytest.mark.parametrize("lines", ['{"id": 1}\n{"id": null}\n', '{"id": 1}\n{"id": 2', '[{"id": 1},\n{"id": 2}]'])
+def test_a_ledger_with_a_line_that_names_no_message_is_refused(spark: SparkSession, tmp_path: Path, lines: str) -> None:
+    ledger = tmp_path / "ledger.json"
+    ledger.write_text(lines)
+    with pytest.raises(Exception, match=r"has a line without an id|Malformed records") as caught:
+        read_ledger(spark, str(ledger)).collect()
+    assert isinstance(explain(caught.value), MenzilError)
+    ledger.write_text('{"id": 1}\n{"id": "2"}\n')
+    assert sorted(row.id for row in read_ledger(spark, str(ledger)).collect()) == [1, 2]

@@ -95,6 +95,28 @@ def test_only_what_is_asked_for_is_sent(db: str, piece: Piece) -> None:
         assert together(db, plan, piece, [], []).equals(plainly(db, plan, piece, []))
 
 
+def test_names_of_channels_are_sent_once_or_with_each_message_and_are_the_same(
+    db: str, piece: Piece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(db) as conn:
+        conn.execute("update menzil.channel set dropped_at = now() where name = 'c1'")
+    plan = Plan([(ARCHIVE.column(name), name.upper()) for name in ("channel", "id", "worker", "status")])
+    alone = plainly(db, plan, piece, [])
+    assert set(alone["CHANNEL"].to_pylist()) == {"c0", "c1", "c2"}
+    asked = []
+    for most in (ends.NAMES, 2):
+        monkeypatch.setattr(ends, "NAMES", most)
+        with opened(db, 4 << 20, piece.settings) as source:
+            batches = source.batches
+            monkeypatch.setattr(source, "batches", lambda text, share=1.0: asked.append(text) or batches(text, share))  # noqa: B023
+            found = pyarrow.Table.from_batches(list(ends.batches(source, plan, [], piece, []))).sort_by("ID")
+        assert found.combine_chunks().equals(alone)
+    with psycopg.connect(db) as conn:
+        plans = ["\n".join(line for (line,) in conn.execute(f"explain {text}".encode())) for text in asked]
+    # The join is left out where the name comes from the other query. The rest of a piece has it.
+    assert [text.count(" on channel ") for text in plans] == [0, 1, 2, 1]
+
+
 def test_one_column_of_the_end_or_a_piece_without_ends_is_read_as_it_is(piece: Piece) -> None:
     one = Plan([(ARCHIVE.column(name), name) for name in ("id", "status", "payload")])
     assert not ends.shared(one, piece)
@@ -120,3 +142,21 @@ def test_each_message_brings_its_end_where_no_snapshot_says_which_ends_there_wer
     with psycopg.connect(db) as conn:  # as a dump of another server brings them
         conn.execute("update menzil.done set ended_xid = '18446744073709550000'")
     assert planned() == [replace(piece, ends=None)]
+
+
+def test_a_month_without_statistics_is_not_read_again_for_each_end(db: str) -> None:
+    one_by_one = _ROWS.replace("generate_series(1, 1000)", "generate_series(1, 5000)").replace(
+        "case when g %% 40 = 1 then 4 else g / 50 %% 4 end", "2"
+    )
+    with psycopg.connect(db, autocommit=True) as conn:
+        conn.execute("select menzil._make_archive_month('2026-01-01Z')")
+        conn.execute("alter table menzil.archive_2026_01 set (autovacuum_enabled = off)")
+        archiving.archive(conn, _COLUMNS, one_by_one.replace("else g / 50 end", "else g end"), {})
+        query = "select reltuples, relpages from pg_class where oid = 'menzil.archive_2026_01'::regclass"
+        assert conn.execute(query).fetchone() == (-1, 0)  # as after a restore
+        conn.execute("set max_parallel_workers_per_gather = 0")
+        query = """explain (analyze, buffers, format json) select count(payload) from menzil._ended
+                    where created_at >= '2026-01-01Z' and created_at < '2026-02-01Z' and lo_id > 0 and lo_id <= 5000"""
+        ((plan,),) = conn.execute(query)
+    root = plan[0]["Plan"]
+    assert root["Shared Hit Blocks"] + root["Shared Read Blocks"] < 5000 * 20

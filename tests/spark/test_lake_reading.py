@@ -102,11 +102,18 @@ def test_fields_become_columns_that_every_tool_reads_and_values_that_do_not_fit_
     with pytest.raises(UsageError, match="No field of the event type 'note' can become a column"):
         export(spark, db, tmp_path, promote=["note"])
     queue.call("create_event_type", "order", None, Jsonb(SCHEMA))
+    assert export(spark, db, tmp_path, promote=["order"]).rows == 0  # nothing is new, and the lake remembers it
+    assert len(open_lake(tmp_path).memory("messages").promoted) == 5
+    assert "p_amount" in lake.read(spark, tmp_path).columns
     publish(
         queue, "order", {"amount": 5, "price": 0.1, "who": "é\n", "paid": True, "at": "2025-02-03T04:05:06.7+01:00"}
     )
     publish(queue, "order", {"amount": 5.0, "price": 7})
     publish(queue, "order", {"amount": 10**30, "price": None, "who": ""})
+    # Beyond a double, and after the last time that Python can tell: it would fail on every row of the column.
+    for price, at in ((10**400, "9999-12-31T23:59:59-18:00"), (-(10**400), "0000-06-01T00:00:00Z")):
+        publish(queue, "order", {"price": price, "at": at})
+    publish(queue, "order", {"price": 1e308, "at": "9999-12-31T23:59:59.999999Z"})
     publish(queue, "note", {"amount": 3, "who": "not an order"})
     report = export(spark, db, tmp_path, promote=["order"])
     left = ["tag", "Tag", "odd name", "lines", "any", "of", "never"]
@@ -122,6 +129,9 @@ def test_fields_become_columns_that_every_tool_reads_and_values_that_do_not_fit_
         (5, 0.1, "é\n", True, at, None),
         (5, 7.0, None, None, None, None),
         (None, None, "", None, None, None),
+        (None, None, None, None, None, None),
+        (None, None, None, None, None, None),
+        (None, 1e308, None, None, datetime.max.replace(tzinfo=UTC), None),
         (None, None, None, None, None, None),
         (None, None, None, None, None, 9),
     ]

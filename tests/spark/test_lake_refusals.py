@@ -56,3 +56,9 @@ def test_days_that_cannot_be_counted_are_refused(db: str, days: str) -> None:
     refused = User(db).types("lake", "sweep", "somewhere", "--keep-days", days)
     assert refused.exit_code == 2
     assert "Invalid value for '--keep-days'" in refused.stderr
+
+
+@pytest.mark.parametrize("more", [("--promote", "order"), ("--until", "2026-01-01"), ("--run-id", "r"), ("--drop",)])
+def test_what_only_an_export_does_is_refused_beside_verify(db: str, tmp_path: Path, more: tuple[str, ...]) -> None:
+    said = User(db).fails("pipeline", "export", "--lake", str(tmp_path), "--verify", *more)
+    assert said.startswith("Error: --verify only looks")

@@ -13,7 +13,9 @@ from psycopg.conninfo import make_conninfo
 
 from menzil.embedded import Embedded
 from menzil.model.errors import DisabledError, MenzilError
+from tests.conftest import database
 from tests.spark import stock
+from tests.sql.queue import Queue
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,6 +71,9 @@ def test_a_plan_says_how_many_to_whom_and_how_long_and_sends_nothing(
     assert plan.closed == ["There is no channel or endpoint named 'c4'."]
     with pytest.raises(DisabledError, match="named 'c4'"):
         replay(spark, dsn, lake, run_id="look", endpoint=["c1", "c4"])
+    # One that is misspelled has no messages, and would be left out without a word.
+    with pytest.raises(DisabledError, match="named 'c11'"):
+        replay(spark, dsn, lake, run_id="look", endpoint=["c1", "c11"])
     with psycopg.connect(dsn) as conn:
         assert conn.execute("select count(*) from menzil.queue").fetchone() == (0,)
 
@@ -140,3 +145,43 @@ def test_a_replay_that_makes_no_sense_is_refused_in_a_sentence(
             plan_replay(spark, dsn, lake, run_id="x", **wrong)
         assert "\n" not in refused.value.message
         assert "SQLSTATE" not in refused.value.message
+
+
+@pytest.fixture
+def other(server: Embedded, _installed: str) -> Iterator[str]:
+    """Another database with menzil."""
+    with database(server, "replayed_elsewhere", _installed) as dsn:
+        yield dsn
+
+
+def test_what_was_erased_is_not_sent_again_though_the_lake_has_it(
+    spark: SparkSession, work: str, other: str, tmp_path: Path
+) -> None:
+    from menzil.spark.jobs.export import export
+    from menzil.spark.jobs.replay import plan_replay, replay
+
+    lake = str(tmp_path / "lake")
+    with psycopg.connect(work, autocommit=True) as conn:
+        queue = Queue(conn)
+        ids = [queue.send("work", {"n": n}) for n in range(5)]
+        queue.complete(*queue.dequeue(5))
+        queue.call("message_erase", ids[0])  # the lake gets it without a body
+        assert export(spark, work, lake).rows == 5
+        queue.call("message_erase", ids[1])  # known to the database alone
+
+        plan = plan_replay(spark, work, lake, run_id="again")
+        assert (plan.messages, plan.erased) == (3, 2)
+        # In another database the same id is another message; what the event log of the lake says holds everywhere.
+        with psycopg.connect(other, autocommit=True) as elsewhere:
+            Queue(elsewhere).call("channel_set", "work")
+            elsewhere.execute("select menzil._event('message.erased', 'message', %s::text, null, null)", (ids[2],))
+        assert plan_replay(spark, other, lake, run_id="again").erased == 1
+
+        export(spark, work, lake)
+        conn.execute("delete from menzil.event")
+        assert replay(spark, work, lake, run_id="again").messages == 3
+        assert [row.replay_of for row in queue.all("select replay_of from menzil.queue order by id")] == ids[2:]
+        # A lake that began after the log was cleaned up has nothing but messages without a body.
+        younger = str(tmp_path / "younger")
+        export(spark, work, younger)
+        assert replay(spark, work, younger, run_id="once more").messages == 3

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from menzil.spark.jobs.report import Figures, figures_of
-from menzil.spark.jobs.report.frames import dead_letters, incidents, prepared
+from menzil.spark.jobs.report.frames import dead_letters, hours, incidents, prepared
 from tests.spark.made_history import BEGIN, event_frame
 from tests.unit.report.made import EVIL, GOAL, MONDAY, ROWS, TURNS, Given, at, counted, turns
 
@@ -87,6 +87,16 @@ def test_time_is_cut_into_buckets_and_hours_of_the_week(made: Figures) -> None:
     assert hours[0, 9]["sent"] == 60 + 5
     assert hours[2, 9] == {"weekday": 2, "hour": 9, "sent": 1, "undelivered": 1}
     assert {row["tries"]: row["messages"] for row in made.retries} == {0: 2, 1: 101, 2: 1, 3: 2}
+
+
+def test_hours_are_those_of_utc_in_a_session_of_another_zone(spark: SparkSession, made: Figures) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    try:
+        found = [row.asDict() for row in hours(prepared(messages(spark, ROWS))).collect()]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert in_utc(found) == in_utc(made.hours)
+    assert len(found) > 1
 
 
 def test_circuit_incident_lasts_from_its_opening_to_its_closing_whatever_probes_failed(made: Figures) -> None:

@@ -17,6 +17,8 @@ from menzil.model.errors import RefusedError
 from menzil.spark.jobs.export import export
 from menzil.spark.jobs.replay import replay
 from menzil.spark.lake import LakeForeignError
+from menzil.spark.lake.compare import archive_problems
+from menzil.spark.lake.table import open_lake
 from menzil.spark.session import explain
 from menzil.spark.source.feed import _must_be_the_same
 from menzil.spark.source.places import Place
@@ -100,11 +102,19 @@ def test_a_copy_that_went_its_own_way_is_not_exported_to_the_lake_of_the_first(
     try:
         copied = make_conninfo(server.dsn, dbname="copied")
         archive(copied, 1, 50)  # before the export, so its transaction id counts as exported
+        with psycopg.connect(copied, autocommit=True) as conn:
+            conn.execute("select menzil.message_erase(1)")  # which is still the message that the lake has
         archive(db, 1, 60)
         assert export(spark, db, tmp_path).rows == 5
         with pytest.raises(LakeForeignError, match=r"it has 1 message of 2026-01 that the lake has not\."):
             export(spark, copied, tmp_path)
         assert export(spark, db, tmp_path).rows == 0  # the first goes on
+        with psycopg.connect(db, autocommit=True) as conn:
+            conn.execute("select menzil.message_erase(1)")
+            assert archive_problems(open_lake(tmp_path, db), db, spark) == []
+            conn.execute("update menzil.message set priority = 7 where id = 2")
+        problem = "The database has other messages of 2026-01 than were exported."
+        assert archive_problems(open_lake(tmp_path, db), db, spark) == [problem]
     finally:
         with psycopg.connect(server.dsn, autocommit=True) as conn:
             conn.execute("drop database copied with (force)")

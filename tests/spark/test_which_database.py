@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -15,8 +16,12 @@ from menzil.ops import looking
 from menzil.ops.choosing import LIBPQ_VARIABLES
 from menzil.spark import read
 from menzil.spark.database import for_driver, for_source
+from menzil.spark.jobs.export import export
+from menzil.spark.jobs.fanout import fanout
+from menzil.spark.jobs.replay import replay
 from menzil.spark.session import explain
 from menzil.spark.source.door import ask
+from tests.sql.queue import Queue
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,6 +80,25 @@ def test_tasks_on_other_machines_get_what_the_driver_had_in_its_environment(
     # What the argument says itself stays.
     assert conninfo_to_dict(for_source("dbname=other"))["dbname"] == "other"
     assert conninfo_to_dict(for_source("dbname=other"))["host"] == at["host"]
+
+
+def test_jobs_hand_their_tasks_what_the_driver_alone_has_in_its_environment(
+    spark: SparkSession, work: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    at = conninfo_to_dict(work)
+    for name, value in at.items():
+        monkeypatch.setenv(_NAMES[name], str(value))  # Spark's processes have been started without them
+    with psycopg.connect(work, autocommit=True) as conn:
+        queue = Queue(conn)
+        queue.call("create_event_type", "order", None, {"required": ["n"]})
+        queue.call("subscribe", "order", "work")
+        queue.send("work", {"n": 1})
+        queue.complete(queue.lease())
+    assert export(spark, "", tmp_path / "lake").rows == 1
+    assert replay(spark, "", str(tmp_path / "lake"), run_id="again").messages == 1
+    events = spark.createDataFrame([('{"n": 2}',)], "payload string")
+    assert fanout(spark, events, "", send_id="orders", event_type="order").messages == 1
+    assert read(spark, work, "queue", columns=["channel"]).count() == 2
 
 
 def test_what_read_chose_for_the_source_keeps_its_name(db: str, monkeypatch: pytest.MonkeyPatch) -> None:

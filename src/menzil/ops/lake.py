@@ -153,7 +153,9 @@ def drop_exported_month(month: datetime, count: int, hash_sum: int, hash_xor: in
 
 def channel_names(few: int) -> Op[list[str]]:
     """The names of all channels that ever were, when there are more than so many; else none of them."""
-    text = "select c.name from menzil.channel c where (select count(*) > %s::bigint from menzil.channel) group by 1"
+    text = """
+select c.name from menzil._channel_names c
+ where (select count(*) > %s::bigint from menzil._channel_names) group by 1"""
     return Op(text, (str(few),), _read_names)
 
 
@@ -166,16 +168,18 @@ def settled_before() -> Op[str]:
     return Op("select xid from menzil.feed_position('archive')", (), op.text)
 
 
-def try_lake_lock(lake: str) -> Op[bool]:
-    """Keep other exports to the same lake away for as long as this connection lasts."""
-    text = "select pg_try_advisory_lock(hashtextextended('menzil lake ' || %s::text, 0))"
-    return Op(text, (values.text("lake", lake),), op.boolean)
+_LOCK = "select pg_try_advisory_lock(hashtextextended('menzil lake ' || %s::text, 0))"
+_BRIEF_LOCK = _LOCK.replace("advisory_lock", "advisory_xact_lock")
+
+
+def try_lake_lock(lake: str, *, brief: bool = False) -> Op[bool]:
+    """Keep other exports to the same lake away while this connection lasts, or its transaction, which is `brief`."""
+    return Op(_BRIEF_LOCK if brief else _LOCK, (values.text("lake", lake),), op.boolean)
 
 
 def lake_is_free(lake: str) -> Op[bool]:
     """Whether no export to the lake is at work at this moment."""
-    text = "select pg_try_advisory_xact_lock(hashtextextended('menzil lake ' || %s::text, 0))"
-    return Op(text, (values.text("lake", lake),), op.boolean)
+    return try_lake_lock(lake, brief=True)
 
 
 def table_pointer(catalog: str, namespace: str, table: str, *, hold: bool = False) -> Op[str | None]:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo
 
@@ -18,7 +21,7 @@ from menzil.embedded.dsn import tcp_dsn
 from menzil.embedded.places import data_dir
 from menzil.model.errors import UsageError
 from menzil.ops.choosing import choose, why_embedded
-from menzil.ops.dsn import Dsn
+from menzil.ops.dsn import Dsn, understood
 
 LOGGER = logging.getLogger("menzil.database")
 
@@ -53,6 +56,29 @@ def for_source(dsn: str | None) -> Dsn:
             hint=hint,
         )
     return _written_out(chosen)
+
+
+def asking(dsn: str, name: str) -> psycopg.Connection[Any]:
+    """A connection of the driver for questions. Prepares nothing: a pooler in transaction mode may stand between."""
+    return psycopg.connect(understood(dsn), autocommit=True, prepare_threshold=None, application_name=name)
+
+
+@contextmanager
+def session_of(conn: psycopg.Connection[Any], dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    """A connection whose locks hold until the end of the block: this one, or a transaction of another one.
+
+    A pooler in transaction mode gives each transaction to any of its sessions, and a lock of a session would stay with
+    that one. Such a pooler tells a client another process id than the server has.
+    """
+    if conn.execute("select pg_backend_pid()").fetchone() == (conn.info.backend_pid,):
+        yield conn
+        return
+    with asking(dsn, "menzil lock") as held, held.transaction():
+        held.execute(
+            "select set_config(s.name, '0', true) from pg_settings s"
+            " where s.name in ('idle_in_transaction_session_timeout', 'transaction_timeout')"
+        )
+        yield held
 
 
 def _running() -> Dsn | None:

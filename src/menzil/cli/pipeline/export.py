@@ -26,8 +26,8 @@ _ANSWERS = {
     "dropped": "dropped from the database",
     "absent": "left the database before",
     "open": "stays in the database: it has live messages or dead letters",
-    "changed": "stays in the database: messages ended meanwhile, the next run takes them",
-    "busy": "stays in the database: it is being read, the next run tries again",
+    "changed": "stays in the database: messages ended or were erased since, and the next run takes those that ended",
+    "busy": "stays in the database: others have it locked, the next run tries again",
 }
 
 
@@ -69,8 +69,9 @@ def export(
 
     TIME is ISO 8601, in UTC unless it says otherwise, or a distance from now: -30d, now.
     """
-    if verify and (drop or compact):
-        raise UsageError("--verify only looks.", hint="run it without --drop and --compact")
+    if verify and (drop or compact or promote or until is not None or run_id is not None):
+        others = "--until, --drop, --run-id, --promote and --compact"
+        raise UsageError("--verify only looks, at all that was exported.", hint=f"run it without {others}")
     with workshop(dsn, master) as shop, watching(shop, as_json=as_json):
         if verify:
             _verify(shop, lake, catalog, as_json)

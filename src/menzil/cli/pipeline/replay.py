@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from menzil.cli import given
-from menzil.cli.finite import Finite
+from menzil.cli.finite import RATE
 from menzil.cli.lazy import SOMETHING_TO_FIX
 from menzil.cli.pipeline import tell
 from menzil.cli.pipeline.history import must_be_lake
@@ -29,7 +29,7 @@ from menzil.ops.looking_messages import ENDED
 @click.option("--to", "end", type=given.when, metavar="TIME", help="… and before this one.")
 @click.option("--status", type=click.Choice(ENDED), help="Only those that ended so.")
 @click.option("--where", metavar="SQL", help="Only those for which this is true.")
-@click.option("--rate", type=Finite(min=0, min_open=True), metavar="N", help="So many per second.")
+@click.option("--rate", type=RATE, metavar="N", help="So many per second.")
 @click.option("--run-id", required=True, metavar="ID", help="The same id again sends nothing again.")
 @yes_option
 @pipeline_options
@@ -83,6 +83,7 @@ def replay(
                 if len(plan.endpoints) > tell.MOST
                 else []
             ),
+            *([f"{count(plan.erased, 'erased message')} left out."] if plan.erased else []),
             *tell.said_before(plan.already_sent, "run id"),
             *[f"Nothing is sent: {sentence}" for sentence in plan.closed],
         ]

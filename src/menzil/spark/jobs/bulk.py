@@ -51,7 +51,7 @@ class SendReport:
 
 def reason() -> Column:
     """What is wrong with a row, worded so that rows with the same fault are counted together."""
-    return F.regexp_replace("_problem", r"has \d+ bytes", "has too many bytes")
+    return F.regexp_replace("_problem", r"(has|have) \d+ bytes", "$1 too many bytes")
 
 
 def by_count(counts: Mapping[str, int]) -> dict[str, int]:

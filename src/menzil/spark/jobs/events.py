@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from menzil.model.errors import InvalidValueError
 from menzil.ops import looking_pipeline
-from menzil.ops.dsn import understood
 from menzil.ops.run import run
+from menzil.spark.database import asking, for_driver
 from menzil.spark.jobs.arrow import batch_udf, pair_udf
 from menzil.spark.jobs.contain import read
 from menzil.spark.jobs.match import Subscription, matcher
@@ -36,11 +36,12 @@ def schema_problems(dsn: str, with_schema: frozenset[str]) -> Any:
 
     Runs in the tasks, which ask the database: one implementation of the rules, and it is the engine's.
     """
+    found = str(for_driver(dsn))  # tasks have another environment
 
     def look(batches: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
-        with psycopg.connect(understood(dsn), autocommit=True, application_name="menzil pipeline") as conn:
+        with asking(found, "menzil pipeline") as conn:
             for types, payloads in batches:
-                found: list[str | None] = [None] * len(types)
+                told: list[str | None] = [None] * len(types)
                 places: dict[str, list[int]] = {}
                 bodies = payloads.to_pylist()
                 for place, kind in enumerate(types.to_pylist()):
@@ -50,8 +51,8 @@ def schema_problems(dsn: str, with_schema: frozenset[str]) -> Any:
                     for start in range(0, len(those), CHUNK):
                         chunk = those[start : start + CHUNK]
                         for place, problem in broken(_asking(conn, kind), [bodies[n] for n in chunk], chunk):
-                            found[place] = problem
-                yield pa.array(found, pa.string())
+                            told[place] = problem
+                yield pa.array(told, pa.string())
 
     return pair_udf(look, "string")
 

@@ -19,8 +19,8 @@ import psycopg
 
 from menzil.model.errors import UsageError
 from menzil.ops import lake as ops
-from menzil.ops.dsn import understood
 from menzil.ops.run import run as ask
+from menzil.spark.database import asking, for_driver, session_of
 from menzil.spark.jobs.export_drop import drop_month
 from menzil.spark.jobs.export_source import must_be_the_same
 from menzil.spark.jobs.export_step import TRIES, Exporter, Progress
@@ -103,7 +103,12 @@ def export(
     began = time.monotonic()
     if until is not None and until.tzinfo is None:
         raise UsageError("until has no time zone.", hint="use datetime.now(timezone.utc)")
+    if isinstance(months, str):
+        raise UsageError(f"months is one text, {months!r}.", hint=f"give a list: months=[{months!r}]")
+    for month in months or ():
+        layout.demand_month(month)
     tell = progress or (lambda _step, _month, _rows: None)
+    dsn = for_driver(dsn)  # tasks have another environment
     root = address(lake, spark)
     run = run_id or f"export-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
     with _alone(dsn, root) as conn, ExitStack() as open_now:
@@ -131,6 +136,8 @@ def export(
             if report.rows or report.drop:
                 reports.append(report)
         events = 0 if finished else sum(file.rows for file in exporter.events())
+        if not finished:
+            exporter.keep_promotions()
         if not finished and run_id is not None:
             _done(found, run)
     tell("done", "", sum(each.rows for each in reports))
@@ -156,10 +163,10 @@ def _exported(report: MonthReport, files: Sequence[Written]) -> MonthReport:
 
 @contextmanager
 def _alone(dsn: str, root: str) -> Iterator[psycopg.Connection[Any]]:
-    """A connection that holds the lock of this lake."""
-    with psycopg.connect(understood(dsn), autocommit=True, application_name="menzil export") as conn:
-        deadline = time.monotonic() + PATIENCE
-        while not ask(conn, ops.try_lake_lock(root)):
+    """A connection, while the lock of this lake is held."""
+    with asking(dsn, "menzil export") as conn, session_of(conn, dsn) as holder:
+        deadline, brief = time.monotonic() + PATIENCE, holder is not conn
+        while not ask(holder, ops.try_lake_lock(root, brief=brief)):
             if time.monotonic() > deadline:
                 raise LakeBusyError("Another export to this lake is at work.")
             time.sleep(0.2)

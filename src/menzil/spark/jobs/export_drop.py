@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 #: How often a month is tried that another session reads at this moment, and how many seconds lie between.
 TRIES = 5
 PAUSE = 0.3
+#: Seconds after which no other try is made: the month was compared, and then somebody took it for longer than
+#: PostgreSQL waited. The next run finds it exported, and compares it once more.
+LONG = 20.0
 
 
 class _MovedError(Exception):
@@ -83,7 +86,7 @@ def _drop(conn: psycopg.Connection[Any], lake: Lake, month: str, slices: Sequenc
 
 def _ask(conn: psycopg.Connection[Any], lake: Lake, month: str, slices: Sequence[Slice]) -> str:
     whole = total(slices)
-    answer = "busy"
+    answer, began = "busy", time.monotonic()
     for attempt in range(TRIES):
         if attempt:
             time.sleep(PAUSE)
@@ -91,7 +94,7 @@ def _ask(conn: psycopg.Connection[Any], lake: Lake, month: str, slices: Sequence
             if slices:
                 _hold(conn, lake)
             answer = ask(conn, ops.drop_exported_month(layout.month_start(month), whole.rows, whole.sum, whole.xor))
-        if answer != "busy":
+        if answer != "busy" or time.monotonic() > began + LONG:
             break
     return answer
 

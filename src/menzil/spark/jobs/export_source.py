@@ -6,7 +6,6 @@ lake takes for exported. Then rows would be left out without a word, so an expor
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -14,17 +13,16 @@ import psycopg
 from menzil.ops import feed
 from menzil.ops import lake as ops
 from menzil.ops.run import run as ask
-from menzil.spark.lake.compare import archived, counted, still_there
-from menzil.spark.lake.cover import Part, covered
+from menzil.spark.lake.compare import archived, counted, left_out, still_there
+from menzil.spark.lake.cover import covered
 from menzil.spark.lake.errors import LakeForeignError
-from menzil.spark.lake.fingerprint import ROW_HASHES, Fingerprint
+from menzil.spark.lake.fingerprint import Fingerprint
 from menzil.spark.lake.memory import Memory, total
-from menzil.spark.lake.read import columns_of, frame_of, of_month
 from menzil.spark.lake.schema import EVENTS, MESSAGES
 from menzil.spark.lake.table import Lake
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _REBUILD = "call `select menzil.rebuild()` once, which gives these rows ids of this server; then export to a new lake"
 
@@ -79,26 +77,10 @@ def _message_problem(spark: SparkSession, conn: psycopg.Connection[Any], dsn: st
         parts = covered(memory.parts(month))
         whole = Fingerprint.total(Fingerprint.of_archive(part) for part in archived(conn, month, parts))
         if still_there(memory.slices(month), whole) is None:
-            lost = _left_out(spark, dsn, lake, month, parts)
+            lost = left_out(spark, dsn, lake, month, parts)
             if lost:
                 return f"it has {lost:,} message{'' if lost == 1 else 's'} of {month} that the lake has not."
     return None
-
-
-def _left_out(spark: SparkSession, dsn: str, lake: Lake, month: str, parts: list[Part]) -> int:
-    from pyspark.sql import DataFrame
-    from pyspark.sql import functions as F
-
-    from menzil.spark.jobs.export_rows import messages_of
-
-    def hashed(frame: DataFrame) -> DataFrame:
-        return frame.select("id", F.expr(ROW_HASHES[MESSAGES]).alias("hash"))
-
-    live = reduce(DataFrame.unionByName, [messages_of(spark, dsn, month, part) for part in parts])
-    kept = frame_of(
-        spark, lake, [file.file_path for file in of_month(lake, MESSAGES, month)], columns_of(lake, MESSAGES)
-    )
-    return hashed(live).join(hashed(kept), ["id", "hash"], "left_anti").count()
 
 
 def _event_problem(conn: psycopg.Connection[Any], memory: Memory) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -91,6 +92,18 @@ class Exporter:
                 hint="its schema must name properties, each with one type: string, integer, number or boolean",
             )
         return without_column(name, schema, self.promotions)
+
+    def keep_promotions(self) -> None:
+        """Make the columns also where no message was new, so that later runs fill them without being asked."""
+        for _ in range(TRIES):
+            if self.promotions == self.lake.memory(MESSAGES).promoted:
+                return
+            with suppress(*commit.CONFLICT):
+                about = promoted_property(self.promotions)
+                commit.remember(self.lake, MESSAGES, about, columns=columns_of(self.promotions))
+                return
+            self.lake.refresh(MESSAGES)
+        raise LakeBusyError("Others keep committing to this lake.")
 
     def month(self, month: str) -> list[Written]:
         """Export what is new of a month. Returns the files that were added."""

@@ -40,7 +40,7 @@ def json_problem(text: str, limit: int, what: str = "payload") -> str | None:
     # The limit is on what jsonb writes. A blank behind every comma and colon at most doubles a text; 1e1000 is another
     # matter, it has a thousand zeros.
     if (2 * len(text.encode()) > limit or _EXPONENT.search(text)) and (size := _size(value)) > limit:
-        return f"The {what} has {size} bytes, the limit is {limit}."
+        return f"The {what} {'have' if what == 'headers' else 'has'} {size} bytes, the limit is {limit}."
     return None
 
 
@@ -86,6 +86,8 @@ def object_problem(text: str, limit: int, what: str) -> str | None:
                 return f"{name[:100]!r} is not a header name."
             if not isinstance(line, str) or _CONTROL.search(line) or len(line.encode()) > 8192:
                 return f"The value of header {name!r} must be one line of text of at most 8192 bytes."
+        if len({name.lower() for name in value}) < len(value):
+            return "A header is given twice: header names do not distinguish upper and lower case."
     return None
 
 

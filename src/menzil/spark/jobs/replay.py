@@ -18,6 +18,7 @@ from menzil.model.errors import DisabledError, InvalidValueError, UsageError
 from menzil.ops import looking
 from menzil.spark import lake as lakes
 from menzil.spark.jobs.door import already_sent, write
+from menzil.spark.jobs.erased import erased
 from menzil.spark.jobs.order import in_order
 from menzil.spark.jobs.plainly import of_lake
 from menzil.spark.source.door import ask
@@ -47,7 +48,8 @@ class Share:
 class ReplayPlan:
     """What a replay would do. `closed` says which endpoints take no messages: then nothing is replayed at all.
 
-    `already_sent` is the number of messages that this run id has made before, else None.
+    `already_sent` is the number of messages that this run id has made before, else None. So many `erased` messages are
+    left out: nothing of their bodies is to be sent again.
     """
 
     run_id: str
@@ -57,6 +59,7 @@ class ReplayPlan:
     seconds: float | None
     already_sent: int | None
     closed: list[str]
+    erased: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +90,25 @@ def chosen(
 ) -> DataFrame:
     """The rows of the lake that are meant: created in [start, end), of these endpoints, ended so, `where` in SQL.
 
-    Files that have none of them are not opened.
+    Files that have none of them are not opened. `_erased` says of which nothing is to be sent.
     """
     if status is not None and status not in STATUSES:
         raise UsageError(f"{status!r} is not a status of the lake.", hint=f"use {', '.join(STATUSES)}")
     if start is not None and end is not None and start >= end:
         raise UsageError("The range ends before it begins.", hint="give a later end")
-    names = [endpoint] if isinstance(endpoint, str) else None if endpoint is None else sorted(endpoint)
-    rows = lakes.read(spark, lake, dsn, channels=names, start=start, end=end)
+    rows = lakes.read(spark, lake, dsn, channels=_names(endpoint), start=start, end=end)
     if status is not None:
         rows = rows.where(F.col("status") == status)
-    return rows if where is None else rows.where(where)
+    rows = rows if where is None else rows.where(where)
+    gone = erased(spark, lake, dsn)
+    if gone is None:
+        return rows.withColumn("_erased", F.lit(False))
+    later = F.coalesce(F.col("_erased_at") >= F.col("ended_at"), F.lit(False))  # an id may be given out again
+    return rows.join(gone, "id", "left").withColumn("_erased", later).drop("_erased_at")
+
+
+def _names(endpoint: str | Collection[str] | None) -> list[str] | None:
+    return [endpoint] if isinstance(endpoint, str) else None if endpoint is None else sorted(endpoint)
 
 
 @of_lake
@@ -116,17 +127,19 @@ def plan_replay(
 ) -> ReplayPlan:
     """Say how many messages would go where, and how long that takes. Reads two columns, and those of `where`."""
     rows = chosen(spark, lake, dsn, endpoint=endpoint, start=start, end=end, status=status, where=where)
-    return _plan(rows, dsn, run_id, rate)
+    return _plan(rows, dsn, run_id, rate, _names(endpoint) or ())
 
 
-def _plan(rows: DataFrame, dsn: str, run_id: str, rate: float | None) -> ReplayPlan:
+def _plan(rows: DataFrame, dsn: str, run_id: str, rate: float | None, asked: Collection[str]) -> ReplayPlan:
     if rate is not None and not 0 < rate <= FASTEST:
         raise UsageError(
             f"A rate must be more than 0 and at most {FASTEST:,} messages per second.", hint="leave it out"
         )
-    micros = F.unix_micros("created_at")
-    found = rows.groupBy("channel").agg(F.count(F.lit(1)), F.min(micros), F.max(micros)).collect()
-    shares = [Share(row[0], row[1], _moment(row[2]), _moment(row[3])) for row in sorted(found)]
+    micros, sent = F.unix_micros("created_at"), ~F.col("_erased")
+    times = F.when(sent, micros)
+    counts = rows.groupBy("channel").agg(F.count_if(sent), F.min(times), F.max(times), F.count_if("_erased")).collect()
+    shares = [Share(row[0], row[1], _moment(row[2]), _moment(row[3])) for row in sorted(counts) if row[1]]
+    left_out = sum(row[4] for row in counts)
     total = sum(share.messages for share in shares)
     seconds = None if rate is None else total / rate
     if seconds is not None and seconds > TEN_YEARS:
@@ -134,8 +147,9 @@ def _plan(rows: DataFrame, dsn: str, run_id: str, rate: float | None) -> ReplayP
             f"At that rate {total:,} messages would take more than ten years.",
             hint="give a higher rate, or a shorter range",
         )
-    shut = closed(dsn, [share.endpoint for share in shares])
-    return ReplayPlan(run_id, total, shares, rate, seconds, already_sent(dsn, send_id(run_id)), list(shut.values()))
+    shut = closed(dsn, {*asked, *(share.endpoint for share in shares)})  # a misspelled one has no share
+    before = already_sent(dsn, send_id(run_id))
+    return ReplayPlan(run_id, total, shares, rate, seconds, before, list(shut.values()), left_out)
 
 
 def _moment(micros: int) -> datetime:
@@ -167,7 +181,7 @@ def replay(
     if before is not None:
         return ReplayReport(run_id, before, repeated=True, seconds=time.monotonic() - started)
     rows = chosen(spark, lake, dsn, endpoint=endpoint, start=start, end=end, status=status, where=where)
-    seen = _plan(rows, dsn, run_id, rate) if plan is None else plan
+    seen = _plan(rows, dsn, run_id, rate, _names(endpoint) or ()) if plan is None else plan
     if seen.closed:
         others = f" (and {len(seen.closed) - 1} more)" if len(seen.closed) > 1 else ""
         raise DisabledError(
@@ -175,6 +189,8 @@ def replay(
         )
     if not seen.messages:  # a run id that has sent nothing is not used up
         return ReplayReport(run_id, 0, repeated=False, seconds=time.monotonic() - started)
+    # Every message is sent with a body: one without was erased, and the line that says so may have been cleaned up.
+    rows = rows.where("not _erased and (payload is not null or content is not null)").drop("_erased")
     made = write(messages(rows, ask(dsn, looking.now()), seen.messages, rate), dsn, send_id(run_id), what="replay")
     return ReplayReport(run_id, made, repeated=False, seconds=time.monotonic() - started)
 

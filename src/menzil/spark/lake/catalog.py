@@ -7,6 +7,7 @@ Other catalogs (REST, Glue, Hive) are those that a `.pyiceberg.yaml` names.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -38,6 +39,15 @@ _NO_TABLES = (
 )
 #: What a `.pyiceberg.yaml` must not say of the default catalog, which is in the queue's database.
 _OF_CATALOG = ("type", "uri", "py-catalog-impl", "credential", "token", "warehouse")
+
+
+#: How URLs begin at which pyarrow finds files, and how Hadoop calls one of them.
+_SCHEMES = frozenset(["file", "s3", "oss", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs", "viewfs"])
+_SAME = {"s3a": "s3", "s3n": "s3"}
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
+_WHOLE = "write file:/// and the path, or the path"
+#: What no URL holds.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class _Sparing(NullPool):
@@ -133,17 +143,52 @@ def location(lake: str, table: str) -> str:
 
 
 def place(lake: str) -> str:
-    """A lake as a URI. A path without a scheme is one of this machine."""
-    if lake.startswith("file:") and not lake.startswith("file:///"):
-        raise UsageError(f"{lake} is not a path of this machine.", hint="write file:/// and the path, or the path")
-    if "://" not in lake:
-        lake = f"file://{Path(lake).expanduser().resolve()}"
-    odd = sorted(set(lake) & set("?#%"))
+    """A lake as a URI, spelled in one way only. A path without a scheme is one of this machine."""
+    said = _URL.fullmatch(lake)
+    scheme = _SAME.get(said["scheme"].lower(), said["scheme"].lower()) if said else "file"
+    if scheme not in _SCHEMES:
+        hint = "a lake is a directory, or a URL: s3://, gs://, abfs://, hdfs://"
+        raise UsageError(f"A lake cannot be at a URL that begins with {scheme}://.", hint=hint)
+    if said is None:
+        found = f"file://{_path(lake)}"
+    elif scheme == "file":
+        if not said["rest"].startswith("/"):
+            raise UsageError(f"{lake} is not a path of this machine.", hint=_WHOLE)
+        found = f"file://{_resolved(Path(said['rest']))}"
+    elif said["rest"].strip("/"):
+        found = f"{scheme}://{said['rest'].rstrip('/')}"
+    else:
+        raise UsageError(f"{lake} names no bucket.", hint=f"write {scheme}://BUCKET/DIRECTORY")
+    odd = sorted(set(found) & set("?#%"))
     if odd:
         raise UsageError(
             f"The path of a lake cannot hold {' or '.join(odd)}.", hint="readers take it for part of a URL"
         )
-    return lake.rstrip("/")
+    if _CONTROL.search(found):
+        raise UsageError("The path of a lake cannot hold control characters.", hint="readers leave them out of a URL")
+    return found
+
+
+def _path(lake: str) -> Path:
+    if not lake.strip():
+        raise UsageError("The path of the lake is empty.", hint="name a directory; perhaps a variable is not set")
+    scheme, colon, rest = lake.partition(":")
+    if scheme.lower() == "file" and colon:
+        raise UsageError(f"{lake} is not a path of this machine.", hint=_WHOLE)
+    if scheme.lower() in _SCHEMES and rest.startswith("/"):
+        raise UsageError(f"{lake} is not a URL.", hint=f"write {scheme.lower()}:// with two slashes")
+    try:
+        return _resolved(Path(lake).expanduser())
+    except RuntimeError as error:  # ~name of an account that is not there
+        raise UsageError(f"The path {lake} cannot be found: {error}", hint="write the whole path") from None
+
+
+def _resolved(path: Path) -> Path:
+    """The one name of a directory: no link, no dots."""
+    found = path.resolve()
+    if found == found.parent:
+        raise UsageError("The root directory cannot be a lake.", hint="name a directory in it")
+    return found
 
 
 def second(root: str) -> str:

@@ -114,11 +114,15 @@ def finish(
 
 
 def remember(
-    lake: Lake, name: str, properties: Mapping[str, str], *, gone: Sequence[str] = (), tag: str | None = None
-) -> None:
-    """Commit properties alone; with a tag, for the snapshot that is current now, whose name is moved to it."""
+    lake: Lake, name: str, properties: Mapping[str, str], *, columns: Mapping[str, str] | None = None,
+    gone: Sequence[str] = (), tag: str | None = None,
+) -> None:  # fmt: skip
+    """Commit properties, and columns, without a file.
+
+    With a tag, for the snapshot that is current now, whose name is moved to it.
+    """
     table = lake.tables[name]
-    tx = table.transaction()
+    tx = begin(table, columns or {})
     if tag is not None:
         current = table.metadata.current_snapshot_id
         assert current is not None

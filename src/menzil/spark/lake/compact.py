@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from menzil.spark.lake import commit
+from menzil.spark.lake import commit, layout
 from menzil.spark.lake.errors import LakeBusyError, LakeDamagedError
 from menzil.spark.lake.fingerprint import Fingerprint, of_files
 from menzil.spark.lake.place import file_system, inside
@@ -54,6 +54,8 @@ def compact(
     The new files are read back and compared with the old ones before they count. Old files stay for readers that began
     before, and for time travel, until `keep` is over.
     """
+    if month is not None:
+        layout.demand_month(month)
     found = open_own(lake, dsn, catalog=catalog, spark=spark)
     before = after = 0
     for name in (MESSAGES, EVENTS):

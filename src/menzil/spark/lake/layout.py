@@ -6,6 +6,8 @@ import hashlib
 import re
 from datetime import UTC, datetime
 
+from menzil.model.errors import UsageError
+
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ODD = re.compile(r"[^A-Za-z0-9._-]")
 _MONTH = re.compile(r"(\d{4,6})-(\d{2})")
@@ -33,6 +35,14 @@ def month_start(label: str) -> datetime:
     if found is None or not 1 <= int(found[2]) <= 12:
         raise ValueError(f"{label!r} is no month")
     return datetime(int(found[1]), int(found[2]), 1, tzinfo=UTC)
+
+
+def demand_month(label: str) -> None:
+    """Refuse what is no month, which would choose nothing."""
+    try:
+        month_end(label)
+    except ValueError:
+        raise UsageError(f"{label!r} is not a month.", hint="write it as 2026-03") from None
 
 
 def month_end(label: str) -> datetime:

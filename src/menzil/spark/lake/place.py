@@ -23,10 +23,7 @@ def address(lake: str | os.PathLike[str], spark: SparkSession | None = None) -> 
     """The URL of a lake, spelled in one way only: Iceberg compares paths as texts."""
     from menzil.spark.lake.catalog import place
 
-    text = os.fspath(lake)
-    for hadoop in ("s3a://", "s3n://"):
-        text = text.replace(hadoop, "s3://", 1) if text.startswith(hadoop) else text
-    found = place(text)
+    found = place(os.fspath(lake))
     if spark is not None and local(found) is not None:
         _demand_name(found, spark)
     return found

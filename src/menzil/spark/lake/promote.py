@@ -21,6 +21,12 @@ PREFIX = "p_"
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _TYPES = {"string": "string", "integer": "bigint", "number": "double", "boolean": "boolean"}
 
+#: Of a double, the largest that is a number; of a time, the years 1 to 9999 in microseconds: Python reads no others.
+_FINITE = "1.7976931348623157E308D"
+_YEARS = "-62135596800000000 and 253402300799999999"
+
+_DOUBLE = "try_variant_get({piece}, '$', 'double')"
+_TIME = "try_cast(upper(try_variant_get({piece}, '$', 'string')) as timestamp)"
 _NUMBER = "(schema_of_variant({piece}) = 'BIGINT' or schema_of_variant({piece}) like 'DECIMAL%')"
 #: A value of each type, from the variant {piece}; NULL for a value of another type.
 _VALUES = {
@@ -29,11 +35,11 @@ _VALUES = {
     # 5.0 is an integer, as JSON Schema has it.
     "bigint": f"case when {_NUMBER} then case when try_variant_get({{piece}}, '$', 'decimal(38,18)') % 1 = 0 "
     "then try_cast(try_variant_get({piece}, '$', 'decimal(38,18)') as bigint) end end",
-    "double": f"case when {_NUMBER} or schema_of_variant({{piece}}) = 'DOUBLE' "
-    "then try_variant_get({piece}, '$', 'double') end",
+    "double": f"case when ({_NUMBER} or schema_of_variant({{piece}}) = 'DOUBLE') "
+    f"and abs({_DOUBLE}) <= {_FINITE} then {_DOUBLE} end",
     "timestamp": "case when schema_of_variant({piece}) = 'STRING' and try_variant_get({piece}, '$', 'string') rlike "
     r"'^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt ][0-9:.]+([Zz]|[+-][0-9]{{2}}:[0-9]{{2}})$' "
-    "then try_cast(upper(try_variant_get({piece}, '$', 'string')) as timestamp) end",
+    f"and unix_micros({_TIME}) between {_YEARS} then {_TIME} end",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
 Snapshot = int | str | datetime | None
 
 
+#: Every page as it was written, of every file: whatever the session says of files that are gone or damaged.
+_WHOLE = {
+    "parquet.page.verify-checksum.enabled": "true",
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+}
+#: What Hadoop takes for a pattern in a path.
+_PATTERN = re.compile(r"[\\\[\]{}*?]")
+
+
 def files(
     lake: str | os.PathLike[str],
     dsn: str | None = None,
@@ -32,6 +43,8 @@ def files(
     snapshot: Snapshot = None,
 ) -> list[str]:
     """The paths of all files that count, for anything that reads Parquet. `table` is messages or events."""
+    if table not in schema.TABLES:
+        raise UsageError(f"A lake has no table {table}.", hint=f"it has {MESSAGES} and {EVENTS}")
     found = open_lake(lake, dsn)
     return sorted(shown(file.file_path) for file in data_files(found, table, snapshot=snapshot))
 
@@ -55,6 +68,7 @@ def read(
     """
     from pyspark.sql import functions as F
 
+    _demand(months, channels, start, end)
     found = open_lake(lake, dsn, spark=spark)
     chosen = data_files(found, MESSAGES, _condition(months, channels, start, end), snapshot)
     frame = frame_of(spark, found, [file.file_path for file in chosen], columns_of(found, MESSAGES))
@@ -88,6 +102,20 @@ def columns_of(lake: Lake, name: str) -> dict[str, str]:
     return dict(schema.TABLES[name]) if table is None else schema.spark_columns(table.schema())
 
 
+def _demand(
+    months: Sequence[str] | None, channels: Sequence[str] | None, start: datetime | None, end: datetime | None
+) -> None:
+    """Refuse what would choose no rows, or others than were meant, without a word."""
+    for name, given in (("months", months), ("channels", channels)):
+        if isinstance(given, str):
+            raise UsageError(f"{name} is one text, {given!r}.", hint=f"give a list: {name}=[{given!r}]")
+    for month in months or ():
+        layout.demand_month(month)
+    for name, at in (("start", start), ("end", end)):
+        if at is not None and at.tzinfo is None:
+            raise UsageError(f"{name} has no time zone.", hint="use datetime.now(timezone.utc)")
+
+
 def _condition(
     months: Sequence[str] | None, channels: Sequence[str] | None, start: datetime | None, end: datetime | None
 ) -> BooleanExpression:
@@ -119,9 +147,11 @@ def month_of(file: DataFile) -> str:
 
 
 def _number(table: Any, snapshot: Snapshot) -> int | None:
-    if snapshot is None or isinstance(snapshot, int):
-        return snapshot
-    if isinstance(snapshot, datetime):
+    if snapshot is None:
+        return None
+    if isinstance(snapshot, int):
+        found = table.snapshot_by_id(snapshot)  # a scan of one that is not there has no files, and says nothing
+    elif isinstance(snapshot, datetime):
         if snapshot.tzinfo is None:
             raise UsageError("The time of a snapshot has no time zone.", hint="use datetime.now(timezone.utc)")
         found = table.snapshot_as_of_timestamp(int(snapshot.timestamp() * 1000))
@@ -139,7 +169,8 @@ def frame_of(spark: SparkSession, lake: Lake, paths: Sequence[str], columns: dic
     if not paths:
         return spark.createDataFrame([], ddl)
     if local(paths[0]) is not None or paths[0].startswith(("hdfs://", "viewfs://")):
-        return spark.read.schema(ddl).option("parquet.page.verify-checksum.enabled", True).parquet(*sorted(paths))
+        reader = spark.read.schema(ddl).options(**_WHOLE)
+        return reader.parquet(*[_PATTERN.sub(r"\\\g<0>", path) for path in sorted(paths)])
     # What pip brings reaches no object store in Java: tasks read with pyarrow.
     task = parquet.task(file_system(lake.root, lake.options), schema.arrow(columns))
     listed = spark.createDataFrame([(inside(path),) for path in sorted(paths)], "path string")

@@ -9,11 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-import psycopg
-
-from menzil.ops.dsn import understood
 from menzil.ops.lake import lake_is_free
 from menzil.ops.run import run
+from menzil.spark.database import asking
 from menzil.spark.lake import commit
 from menzil.spark.lake.errors import LakeBusyError
 from menzil.spark.lake.hint import FILE, write_hint
@@ -74,7 +72,7 @@ def sweep_lake(lake: Lake, dsn: str, *, keep: timedelta = KEEP, orphaned: timede
 
 def _is_free(dsn: str, root: str) -> bool:
     deadline = time.monotonic() + PATIENCE
-    with psycopg.connect(understood(dsn), autocommit=True, application_name="menzil lake sweep") as conn:
+    with asking(dsn, "menzil lake sweep") as conn:
         while not run(conn, lake_is_free(root)):
             if time.monotonic() > deadline:
                 return False

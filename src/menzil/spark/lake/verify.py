@@ -64,7 +64,7 @@ def verify(
         for name, those in files.items():
             problems += content_problems(spark, found, name, those)
     if dsn is not None:
-        problems += archive_problems(found.memory(MESSAGES), dsn)
+        problems += archive_problems(found, dsn, spark)
         if spark is not None and not problems and found.memory(EVENTS).labels:
             problems += event_problems(spark, found, dsn)
     rows = sum(file.record_count for file in files[MESSAGES])

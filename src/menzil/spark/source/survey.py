@@ -105,7 +105,7 @@ class Survey:
 def connect(dsn: str, name: str) -> psycopg.Connection[Any]:
     """Open a connection, or say which answer chose a database that cannot be reached."""
     try:
-        return psycopg.connect(dsn, application_name=name, autocommit=True)
+        return psycopg.connect(dsn, application_name=name, autocommit=True, prepare_threshold=None)
     except psycopg.OperationalError as error:
         raise cannot_reach(error, dsn) from None
 

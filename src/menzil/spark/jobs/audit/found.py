@@ -23,8 +23,9 @@ def violations(
 
 
 def moment(column: str | Column) -> Column:
-    """A time inside a sentence, in the session's zone, which is UTC."""
-    return F.coalesce(F.date_format(column, "yyyy-MM-dd HH:mm:ss.SSSSSS"), F.lit("never"))
+    """A time inside a sentence, in UTC whatever the session's zone is."""
+    in_utc = F.to_utc_timestamp(column, F.current_timezone())
+    return F.coalesce(F.date_format(in_utc, "yyyy-MM-dd HH:mm:ss.SSSSSS"), F.lit("never"))
 
 
 def sentence(*parts: str | Column) -> Column:

@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 
-import psycopg
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from menzil.model.errors import UsageError
-from menzil.ops import looking, upkeep
-from menzil.ops.dsn import understood
+from menzil.ops import looking, looking_tasks
 from menzil.ops.run import run
+from menzil.spark.database import asking
 from menzil.spark.jobs.audit.history import History
 from menzil.spark.lake.read import events as lake_events
 from menzil.spark.lake.read import read as read_lake
@@ -78,12 +77,19 @@ def read_ledger(spark: SparkSession, path: str) -> DataFrame:
     kind = path.rstrip("/").rsplit(".", 1)[-1].lower()
     if kind == "csv":
         frame = spark.read.option("header", True).csv(path)
+    elif kind in ("json", "jsonl", "ndjson"):
+        # Of a line that is cut off Spark would take what it finds: an id of which digits are missing.
+        frame = spark.read.option("mode", "FAILFAST").json(path)
     else:
-        frame = spark.read.json(path) if kind in ("json", "jsonl", "ndjson") else spark.read.parquet(path)
+        frame = spark.read.parquet(path)
     if "id" not in frame.columns:
         raise UsageError("The ledger has no column id.", hint=f"it has {', '.join(frame.columns) or 'none'}")
     told = [F.col("acknowledged_at").cast("timestamp")] if "acknowledged_at" in frame.columns else []
-    return frame.select(F.col("id").cast("bigint").alias("id"), *told)
+    found = frame.select(F.col("id").cast("bigint").alias("id"), *told)
+    if not found.where("id is null").isEmpty():  # a message that was acknowledged, and nobody would look for it
+        hint = "each line has an id: a number in a column of CSV, or a JSON object on a line of its own"
+        raise UsageError("The ledger has a line without an id.", hint=hint)
+    return found
 
 
 @contextmanager
@@ -103,10 +109,10 @@ def opened(
             always = events is None or events.where(_SWITCHED).isEmpty()
             yield History(messages, events=events, ledger=acknowledged, commit_slack=slack, keeps_completed=always)
             return
-        with psycopg.connect(understood(dsn), autocommit=True) as conn:
+        with asking(dsn, "menzil audit") as conn:
             live_at = run(conn, looking.now())
-            max_retries = int(run(conn, upkeep.setting("default_max_retries")))
-            archives = run(conn, upkeep.setting("archive_completed")) == "true"
+            max_retries = run(conn, looking_tasks.most_retries())
+            archives = run(conn, looking_tasks.archives())
         live = _kept(kept, read(spark, dsn, "queue", columns=("id", "channel", "processing_started_at")))
         events = _kept(kept, events_of(spark, lake, dsn))
         assert live is not None

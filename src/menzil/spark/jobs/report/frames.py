@@ -83,8 +83,10 @@ def volumes(frame: DataFrame, width: int) -> DataFrame:
 
 
 def hours(frame: DataFrame) -> DataFrame:
-    """Per weekday (0 is Monday) and hour, UTC: at most 168 rows."""
-    return frame.groupBy(F.weekday("created_at").alias("weekday"), F.hour("created_at").alias("hour")).agg(
+    """Per weekday (0 is Monday) and hour, UTC whatever the session's zone is: at most 168 rows."""
+    hour = F.floor(F.unix_seconds("created_at") / 3600)
+    weekday = F.pmod(F.floor(hour / 24) + 3, F.lit(7))  # 1 January 1970 was a Thursday
+    return frame.groupBy(weekday.cast("int").alias("weekday"), F.pmod(hour, F.lit(24)).cast("int").alias("hour")).agg(
         F.count("*").alias("sent"), F.count_if(F.col("status").isin("failed", "expired")).alias("undelivered")
     )
 
