@@ -4,7 +4,7 @@
 # The Python that .venv was made with, while there is one, so that a choice made once lasts.
 PYTHON ?= $(shell test -x .venv/bin/python && echo .venv/bin/python || echo python3)
 # A file of tests stays in one process, and the longest begin first: the order is that of tests/conftest.py.
-XDIST ?= -n 2 --dist loadfile --no-loadscope-reorder
+XDIST ?= -n 3 --dist loadfile --no-loadscope-reorder
 PYTEST_ARGS ?=
 # How many histories of the engine `make torture` compares with its model; `make test` runs fewer.
 MODEL_EXAMPLES ?= 3000

@@ -14,7 +14,7 @@ import shutil
 import time
 from pathlib import Path
 
-ENOUGH = 12 << 30  # two test processes with a server or two each, whose logs may grow to 2 GB, and room for others
+ENOUGH = 12 << 30  # three test processes with a server or two each, whose logs may grow to 2 GB, and room for others
 FORGOTTEN = 6 * 3600  # no run lasts so long: seconds after which a directory was left by a run that was killed
 
 

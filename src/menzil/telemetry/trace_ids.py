@@ -14,7 +14,7 @@ def trace_id_of(message: Message) -> str | None:
     """The trace that the sender wrote into the metadata; None when there is none that can be read."""
     try:
         metadata = message.metadata
-    except (RecursionError, ValueError):
+    except Exception:  # whatever the JSON library of the program raises: a log line goes without a trace
         return None
     given = metadata.get(TRACEPARENT) if isinstance(metadata, dict) else None
     found = _TRACEPARENT.fullmatch(given) if isinstance(given, str) else None
