@@ -148,6 +148,20 @@ def test_proof_of_another_server_hides_nothing(stage: Stage):
     assert [lease.id for lease in consumer.take(1)] == [last]
 
 
+def test_more_lines_of_another_server_than_a_look_reads_hide_nothing(stage: Stage):
+    """Lines that a restore brought have transaction ids that are yet to come. A proof that ends among them would hide sends of this server."""
+    sender, consumer = stage.hire(), stage.hire()
+    with sender.open():
+        before = [sender.send("a") for _ in range(2100)]
+    stage.watcher.run("update menzil.line set xid = (xid::text::bigint + 200)::text::xid8")
+    [first] = dequeue_fully(consumer, 1, "a")
+    after = stage.watcher.send("a")
+    for _ in range(250):
+        xid(stage.watcher)
+    taken = [first] + consumer.take(len(before))
+    assert sorted(lease.id for lease in taken) == [*before, after]
+
+
 @pytest.mark.parametrize(
     ("function", "line"),
     [("_fold", "if v_look.ats is not null then"), ("_fold", "v_rows := menzil._take_lines(v_mine, v_keys);")],

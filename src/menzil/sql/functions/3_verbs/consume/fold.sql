@@ -62,7 +62,8 @@ begin
   if p_full then
     -- The proof commits with this transaction: every line it saw is folded here, or named as late. This transaction may
     -- still write lines, and pg_snapshot_xip does not hold the own xid: it is late as well.
-    v_from := case when v_look.seen >= p_limit then v_look.last else pg_snapshot_xmax(v_look.snap) end;
+    -- The last line may be one that a restore brought, with an id that is yet to come: sends of this cluster would lie below the proof.
+    v_from := least(case when v_look.seen >= p_limit then v_look.last end, pg_snapshot_xmax(v_look.snap));
     if v_look.seen > 0 or v_late <> '{}' or p_now - (select k.at from menzil.look k order by k.id desc limit 1) < interval '1 s' is not true then
       insert into menzil.look (at, folded_to, late)
         select p_now, v_from, array(select l.x from unnest(v_left) l(x) where l.x < v_from union select pg_current_xact_id()
