@@ -248,6 +248,26 @@ def test_senders_that_reach_the_transactions_of_another_cluster_lose_nothing(que
     assert sorted(drain(queue, len(sent))) == sent
 
 
+def test_ends_of_another_cluster_do_not_make_room_in_the_queue(queue: Queue) -> None:
+    """What a dump says has ended is gone once, also when the transactions of this cluster have reached those of the other."""
+    queue.send_batch("work", 50)
+    queue.complete(*queue.dequeue(50))
+    queue.call("_tally", False)
+    queue.conn.execute(
+        """update menzil.done set ended_xid = (x + 100)::text::xid8
+             from (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as x) x;
+           update menzil.tally set writer = '{}'"""
+    )
+    queue.call("maintain")  # it notices the restore
+    for _ in range(120):
+        queue.send("work")
+        queue.call("_tally", False)
+    assert queue.one("select metric_value from menzil.metrics() where metric_name = 'messages_ended_total'") == 50
+    queue.call("set_setting", "max_queue_size", "120")
+    with pytest.raises(psycopg.errors.ConfigurationLimitExceeded):
+        queue.send_batch("work", 2001)  # the limit may lag by 2,000
+
+
 def test_a_dequeue_inside_a_savepoint_leaves_a_proof_that_is_believed(queue: Queue, connect) -> None:
     other = Queue(connect(autocommit=False))
     queue.send()

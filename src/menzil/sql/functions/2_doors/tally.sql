@@ -33,10 +33,13 @@ begin
     return v_ids - menzil._register('menzil.ended_count');
   end if;
   -- One statement: what it counts and the snapshot that the new tally speaks of belong together. The ends of this transaction may
-  -- still roll back: its messages count as live, and its id is late.
+  -- still roll back: its messages count as live, and its id is late. Ends that a restore brought were counted by what is live: their
+  -- transaction ids are yet to come, or younger than that of the restore that wrote the row.
   select pg_current_snapshot() as snap,
-         (select coalesce(sum(d.n), 0) from menzil.done d where d.ended_xid >= v_last.counted_to and d.ended_xid is distinct from v_own)
-       + (select coalesce(sum(d.n), 0) from menzil.done d where d.ended_xid = any (v_last.late) and v_last.counted_to is not null and d.ended_xid is distinct from v_own)
+         (select coalesce(sum(d.n), 0) from menzil.done d where d.ended_xid >= v_last.counted_to and d.ended_xid < pg_snapshot_xmax(pg_current_snapshot())
+             and d.ended_xid is distinct from v_own and age(d.xmin) <= age(d.ended_xid::xid))
+       + (select coalesce(sum(d.n), 0) from menzil.done d where d.ended_xid = any (v_last.late) and v_last.counted_to is not null and d.ended_xid is distinct from v_own
+             and age(d.xmin) <= age(d.ended_xid::xid))
          as ended,
          case when p_count then menzil._count_live() + (select coalesce(sum(d.n), 0) from menzil.done d where d.ended_xid = v_own) end as live
     into v_now;

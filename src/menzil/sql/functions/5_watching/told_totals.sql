@@ -7,6 +7,9 @@ language sql stable set enable_seqscan = off set enable_bitmapscan = off set jit
     left join (select t.ended, case when t.holds then t.gone end as gone, case when t.holds then t.counted_to end as counted_to, t.late
                  from (select t.*, t.xmin = any (t.writer) and t.counted_to <= pg_snapshot_xmax(pg_current_snapshot()) as holds from menzil.tally t order by t.id desc limit 1) t) t on true
     cross join lateral (
-      select (select coalesce(sum(d.n), 0) from menzil.done d where d.ended_xid >= t.counted_to)
-           + (select coalesce(sum(d.n), 0) from menzil.done d where d.ended_xid = any (t.late) and t.counted_to is not null) as n) s
+      -- Without ends that a restore brought: see menzil._tally.
+      select (select coalesce(sum(d.n), 0) from menzil.done d where d.ended_xid >= t.counted_to and d.ended_xid < pg_snapshot_xmax(pg_current_snapshot())
+                 and age(d.xmin) <= age(d.ended_xid::xid))
+           + (select coalesce(sum(d.n), 0) from menzil.done d where d.ended_xid = any (t.late) and t.counted_to is not null
+                 and age(d.xmin) <= age(d.ended_xid::xid)) as n) s
 $$;
