@@ -156,6 +156,16 @@ def test_many_small_releases_in_one_interval_are_all_counted(queue: Queue) -> No
     assert len(taken) == 100
 
 
+def test_many_small_releases_leave_the_window_when_their_time_is_over(queue: Queue) -> None:
+    queue.call("channel_set", "wide", p_release_interval_ms=3_600_000, p_release_count=100)
+    queue.send_batch("wide", 300)
+    for _ in range(4):  # 80 in an hour
+        assert sum(len(queue.dequeue(1, lock_ms=LONG)) for _ in range(40)) == 40
+        pass_time(queue.conn, 1800)
+    assert sum(row.messages for row in queue.rows("channel_window", "wide")) == 40
+    assert sum(len(queue.dequeue(1, lock_ms=LONG)) for _ in range(70)) == 60
+
+
 def test_window_tells_the_leases_in_it(slow: Queue) -> None:
     slow.send_batch("slow", 20)
     slow.dequeue(1, lock_ms=LONG)

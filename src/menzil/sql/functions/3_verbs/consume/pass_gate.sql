@@ -1,5 +1,6 @@
--- Notes what went through a locked gate. Old releases are forgotten; when there are many in one interval they are noted
--- together, under the later time, which can only slow down.
+-- Notes what went through a locked gate. Old releases are forgotten. The newest 32 are noted one by one, older ones of one part of the
+-- interval together, under the later time: that can only slow down, and by a 32nd of the interval at most. The parts lie fixed on the
+-- clock: releases that were noted together are not moved again.
 create or replace function menzil._pass_gate(p_gate menzil.gate, p_passed integer, p_now timestamptz) returns void
 language plpgsql as $$
 begin
@@ -14,6 +15,6 @@ begin
                     from (select w.at, w.n, row_number() over (order by w.at desc) as age
                             from unnest(p_gate.released_at || p_now, p_gate.released || p_passed) w(at, n)
                            where w.at > p_now - p_gate.release_interval_ms * interval '1 ms') v
-                   group by case when v.age <= 32 then v.age else 33 + v.age / 32 end) h) q
+                   group by case when v.age <= 32 then v.age else - menzil._microseconds(v.at) / (p_gate.release_interval_ms * 1000 / 32) end) h) q
    where g.channel_id = p_gate.channel_id;
 end $$;
