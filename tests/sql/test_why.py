@@ -21,7 +21,7 @@ def why(queue: Queue, message: int) -> dict[str, Any]:
     """The rows by reason, in their order."""
     rows = queue.rows("message_why", message)
     assert [row.rank for row in rows] == list(range(1, len(rows) + 1))
-    assert all(row.sentence.endswith(".") and "%" not in row.sentence for row in rows)
+    assert all(row.sentence.endswith(".") and "%" not in row.sentence and ".." not in row.sentence for row in rows)
     assert len({row.reason for row in rows}) == len(rows)
     return {row.reason: row for row in rows}
 
@@ -84,6 +84,15 @@ def test_a_message_that_was_cleaned_up_is_older_than_what_is_kept(served: Queue)
     said = why(served, old)["unknown"].sentence
     assert f"older than the oldest message that is kept ({kept})" in said
     assert "cleaned up" in said
+
+
+def test_a_message_that_died_of_a_lost_lease_says_so_in_one_sentence(served: Queue) -> None:
+    sent = served.send()
+    served.call("set_retry_policy", "work", {"max_retries": 0})
+    served.lease(lock_ms=1_000)
+    pass_time(served.conn, 2)
+    until(lambda: served.dequeue() == [] and served.status(sent).status == "failed")
+    assert "after 1 try: The lease expired before the message was settled. It is" in why(served, sent)["ended"].sentence
 
 
 def test_it_says_how_a_message_ended(served: Queue) -> None:

@@ -17,7 +17,7 @@ begin
   return query select 'ended',
     case v_done.status
       when 'completed' then format('It completed at %s in try %s%s.', v_time, v_done.attempt, ' at ' || v_done.worker)
-      when 'failed' then format('It failed for good at %s, %s%s.%s', v_time, v_tries, ': ' || menzil._told_cause(v_dead.last_error),
+      when 'failed' then format('It failed for good at %s, %s%s.%s', v_time, v_tries, ': ' || rtrim(menzil._told_cause(v_dead.last_error), '.'),
         case when v_dead.id is null then '' when v_dead.redriven_id is not null then format(' Dead letter %s was redriven as message %s.', v_dead.id, v_dead.redriven_id)
              else format(' It is dead letter %s.', v_dead.id) end)
       when 'expired' then format('It expired at %s, %s.', v_time, v_tries)
