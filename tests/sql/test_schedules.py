@@ -169,6 +169,16 @@ def test_a_rolled_back_firing_leaves_the_slot_due(conn: psycopg.Connection) -> N
     assert fire(conn) == 1
 
 
+def test_metadata_that_no_message_could_carry_is_refused_when_the_schedule_is_made(conn: psycopg.Connection) -> None:
+    """Each message has the name of its schedule and its slot in its metadata, too."""
+    conn.execute("select menzil.set_setting('max_payload_size', '2048')")
+    with pytest.raises(psycopg.errors.ProgramLimitExceeded):
+        create(conn, p_metadata='{"note": "' + "n" * 2000 + '"}')
+    create(conn, p_metadata='{"note": "' + "n" * 1900 + '"}')
+    make_due(conn, "nightly", "366 days")
+    assert fire(conn) == 1
+
+
 def test_a_refused_send_does_not_hold_up_the_other_schedules(conn: psycopg.Connection) -> None:
     conn.execute("select menzil.create_endpoint('hook', 'http', '{\"url\": \"https://example.com\"}')")
     conn.execute("select menzil.channel_set('full', p_max_size => 1)")

@@ -33,6 +33,9 @@ begin
   select s.max_payload_size into v_max_size from menzil.setting_value s;
   perform menzil._refuse_size(octet_length(p_payload::text), v_max_size) where octet_length(p_payload::text) > v_max_size;
   perform menzil._check_options(null, null, p_ordering_key, null, p_headers, p_metadata, v_max_size);
+  -- Each message gets the name of its schedule and its slot into its metadata.
+  perform menzil._check_options(null, null, null, null, null,
+    coalesce(p_metadata, '{}') || jsonb_build_object('schedule', p_name, 'slot_at', '2026-01-01T00:00:00Z'), v_max_size);
 
   insert into menzil.schedule (name, cron, time_zone, endpoint_name, payload, priority, ordering_key, expires_after, headers, metadata, next_at)
     values (p_name, p_cron, p_time_zone, p_endpoint_name, p_payload, p_priority, p_ordering_key, p_expires_after, p_headers, p_metadata, v_next_at)
