@@ -16,9 +16,7 @@ declare
   v_ids bigint[] := '{}';
   v_passed bigint := 0;
   v_last bigint;             -- the oldest message that was passed
-  v_last_at timestamptz;
   v_oldest bigint;
-  v_oldest_at timestamptz;
   v_n integer;
 begin
   if p_before is null then
@@ -27,11 +25,9 @@ begin
   perform menzil._check_limit(p_window, 100000);
   perform menzil._check_limit(p_limit, 100000);
   loop
-    with w as materialized (
-      select m.id, m.created_at, m.channel_id, m.ordering_key, m.idempotency_key, m.correlation_id
-        from menzil.message m where m.id < v_before order by m.id desc limit v_size
-    ), span as materialized (
-      select min(w.id) as low, max(w.id) as high from w
+    -- The window is read twice by its index, which is cheaper than to keep its rows: first its bounds, then those that match.
+    with span as materialized (
+      select min(w.id) as low, max(w.id) as high, count(*)::integer as n from (select m.id from menzil.message m where m.id < v_before order by m.id desc limit v_size) w
     ), ended as materialized (   -- an end spans 4096 ids at most
       select unnest(coalesce(d.ids, array(select generate_series(d.lo_id, d.hi_id)))) as id, d.status
         from menzil.done d
@@ -41,24 +37,24 @@ begin
     ), failed as materialized (
       select r.id from menzil.returned r
        where p_error is not null and r.id >= (select s.low from span s) and r.id <= (select s.high from span s) and position(lower(p_error) in lower(r.last_error)) > 0
-    ), found as materialized (
-      select w.id from w
-       where (v_channels is null or w.channel_id = any (v_channels))
-         and (p_ordering_key is null or w.ordering_key = p_ordering_key) and (p_idempotency_key is null or w.idempotency_key = p_idempotency_key)
-         and (p_correlation_id is null or w.correlation_id = p_correlation_id)
-         and (p_from is null or w.created_at >= p_from) and (p_to is null or w.created_at < p_to)
-         and (p_error is null or w.id in (select f.id from failed f))
-         and (p_status is null
-              or w.id in (select e.id from ended e where e.status = any (p_status))
-              or 'processing' = any (p_status) and w.id in (select f.id from flying f) and w.id not in (select e.id from ended e)
-              or 'pending' = any (p_status) and w.id not in (select f.id from flying f) and w.id not in (select e.id from ended e))
-       order by w.id desc limit p_limit - cardinality(v_ids)
     )
-    select array(select f.id from found f order by f.id desc), o.id, o.created_at, o.n into v_found, v_oldest, v_oldest_at, v_n
-      from (select w.id, w.created_at, (select count(*) from w) as n from w order by w.id limit 1) o;
-    exit when not found;   -- there are no more messages
+    select array(
+        select w.id
+          from (select m.id, m.created_at, m.channel_id, m.ordering_key, m.idempotency_key, m.correlation_id
+                  from menzil.message m where m.id < v_before order by m.id desc limit v_size) w
+         where (v_channels is null or w.channel_id = any (v_channels))
+           and (p_ordering_key is null or w.ordering_key = p_ordering_key) and (p_idempotency_key is null or w.idempotency_key = p_idempotency_key)
+           and (p_correlation_id is null or w.correlation_id = p_correlation_id)
+           and (p_from is null or w.created_at >= p_from) and (p_to is null or w.created_at < p_to)
+           and (p_error is null or w.id in (select f.id from failed f))
+           and (p_status is null
+                or w.id in (select e.id from ended e where e.status = any (p_status))
+                or 'processing' = any (p_status) and w.id in (select f.id from flying f) and w.id not in (select e.id from ended e)
+                or 'pending' = any (p_status) and w.id not in (select f.id from flying f) and w.id not in (select e.id from ended e))
+         order by w.id desc limit p_limit - cardinality(v_ids)), s.low, s.n into v_found, v_oldest, v_n
+      from span s;
+    exit when v_n = 0;   -- there are no more messages
     v_last := v_oldest;
-    v_last_at := v_oldest_at;
     v_ids := v_ids || v_found;
     v_passed := v_passed + v_n;
     exit when cardinality(v_ids) >= p_limit or v_passed >= p_window or v_n < v_size;
@@ -67,5 +63,5 @@ begin
   end loop;
   return query
     select u.id, null::timestamptz, null::bigint from unnest(v_ids) u(id)
-    union all select v_last, v_last_at, v_passed where v_passed > 0 and cardinality(v_ids) < p_limit;
+    union all select v_last, (select m.created_at from menzil.message m where m.id = v_last limit 1), v_passed where v_passed > 0 and cardinality(v_ids) < p_limit;
 end $$;
