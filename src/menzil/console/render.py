@@ -37,7 +37,7 @@ def environment() -> Environment:
         "span": words.span, "size": words.size, "moment": words.moment, "exact": words.exact, "iso": words.iso,
         "clock": words.clock, "day_clock": words.day_clock, "json": documents.dumps, "short": svg.short,
         "aged": words.aged, "rate": words.rate, "share": words.share, "is_id": words.is_id, "is_past": words.is_past,
-        "sentence": words.sentence, "shell": quote, "typed": texts.typed,
+        "sentence": words.sentence, "is_typed": words.is_typed, "shell": quote, "typed": texts.typed,
         "said_items": _said_items, "said_facts": _said_facts, "without": _without,
     }  # fmt: skip
     made.globals |= {"many": words.many, "seek": _seek, "versions": versions()}

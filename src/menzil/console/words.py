@@ -116,9 +116,14 @@ def is_past(at: datetime) -> bool:
     return at <= datetime.now(UTC)
 
 
+def is_typed(text: str) -> bool:
+    """Whether a repair is a command or a statement, which is shown letter by letter."""
+    return text.split(" ", 1)[0] in ("menzil", "psql", "select", "call", "alter", "create")
+
+
 def sentence(text: str) -> str:
     """A hint as a sentence. Hints of the client begin small and have no stop; a command stays as it is typed."""
-    if text.split(" ", 1)[0] in ("menzil", "select") or not text:
+    if is_typed(text) or not text:
         return text
     return text[0].upper() + text[1:] + ("" if text[-1] in ".!?:;)`…" else ".")
 

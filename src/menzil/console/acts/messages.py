@@ -43,6 +43,15 @@ class Cancel(OnMessage):
 
     def plan(self, run: Run, given: Given) -> Plan:
         status, number = self.found(run, given), self.number(given)
+        letter = run(looking_dlq.letter_of(number)) if status.status == "failed" else None
+        if letter is not None and letter["blocks_key"]:
+            return Plan(
+                f"The dead letter of message {number} blocks its ordering key no longer.",
+                f"menzil message cancel {number}",
+                to=[status.channel],
+                more=["Messages behind it that have the same ordering key go on."],
+                leaves=["The message stays in the archive."],
+            )
         return Plan(
             f"Message {number} of {status.channel} is never delivered.",
             f"menzil message cancel {number}",
