@@ -369,7 +369,7 @@ def test_a_message_that_an_open_transaction_is_cancelling_is_held(served: Queue,
     row = until(lambda: why(served, sent).get("held"))
     pid = operator.conn.info.backend_pid
     assert row.sentence.startswith(f"An open transaction of process {pid} (ada) holds the message itself")
-    assert row.repair == f"psql -c 'select pg_terminate_backend({pid})'"
+    assert row.repair == f"psql \"$MENZIL_DSN\" -c 'select pg_terminate_backend({pid})'"
     assert row.since is not None
     assert ids(served.dequeue(5)) == [other]
     assert "held" in reasons(served, sent), "a dequeue set it aside"
@@ -394,7 +394,7 @@ def test_a_message_without_a_place_is_said_to_have_none(served: Queue) -> None:
     sent = served.send()
     served.conn.execute("delete from menzil.line")
     row = why(served, sent)["no_place"]
-    assert row.repair == "psql -c 'select menzil.rebuild()'"
+    assert row.repair == "psql \"$MENZIL_DSN\" -c 'select menzil.rebuild()'"
     served.call("rebuild")
     assert reasons(served, sent) == ["next"]
 

@@ -56,6 +56,14 @@ def mapping(label: str, text: str) -> dict[str, Any]:
     return dict(found)
 
 
+def line(words: str, *arguments: str, options: str = "") -> str:
+    """A command line. An argument that begins with a hyphen would be read as an option: two hyphens go before it."""
+    told = " ".join(map(quote, arguments))
+    if any(argument.startswith("-") for argument in arguments):
+        return f"menzil {words}{options} -- {told}"
+    return f"menzil {words} {told}{options}"
+
+
 def psql(*ops: Op[Any]) -> str:
     """The command line for what has no command of its own."""
     return "\n".join(f'psql "$MENZIL_DSN" -c {quote(seat.shown(op))}' for op in ops)

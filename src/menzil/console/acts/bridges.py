@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from shlex import quote
 from typing import Any, ClassVar
 
 from menzil.console.act import Act, Done, Field, Given, Plan, Undo
+from menzil.console.typed import line
 from menzil.model.errors import UnknownNameError
 from menzil.ops import bridges
 from menzil.ops.op import Op
@@ -39,7 +39,7 @@ class Pause(OnBridge):
         bridge = self.found(run, given)
         return Plan(
             f"Bridge {given['bridge']} takes no records until it is resumed.",
-            f"menzil bridge pause {quote(given['bridge'])}",
+            line("bridge pause", given["bridge"]),
             more=["A process that runs it hears so with its next heartbeat."] if bridge["processes"] else [],
             leaves=["Its position stays, and what it took is delivered. The source must keep what comes meanwhile."],
             warnings=["It is paused already."] if bridge["paused"] else [],
@@ -69,7 +69,7 @@ class Resume(OnBridge):
             warnings.append("No process runs it: start one with `menzil bridge run`.")
         return Plan(
             f"Bridge {given['bridge']} takes records again, from its position on.",
-            f"menzil bridge resume {quote(given['bridge'])}",
+            line("bridge resume", given["bridge"]),
             warnings=warnings,
         )
 

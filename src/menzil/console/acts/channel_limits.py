@@ -9,7 +9,7 @@ from typing import Any
 
 from menzil.console.act import Change, Done, Field, Given, Plan, Undo
 from menzil.console.acts.channels import CHANNEL, OnChannel
-from menzil.console.typed import NONE, perhaps, positive, whole
+from menzil.console.typed import NONE, line, perhaps, positive, whole
 from menzil.console.words import CAP, capped, many, span
 from menzil.ops import channels, looking, why
 from menzil.ops.op import Op
@@ -48,9 +48,10 @@ class Limits(OnChannel):
         (state,) = run(why.channel_state(given["channel"]))
         words = ["--max-concurrency", given["max_concurrency"], "--max-size", given["max_size"]]
         words += ["--release-interval", f"{given['interval']}s", "--release-count", given["release_count"]]
+        told = f" {' '.join(map(quote, words))} --on-dead {given['on_dead']}"
         return Plan(
             f"Channel {given['channel']} gets other limits." if changes else "Nothing would change.",
-            f"menzil channel set {quote(given['channel'])} {' '.join(map(quote, words))} --on-dead {given['on_dead']}",
+            line("channel set", given["channel"], options=told),
             changes=changes,
             more=predicted(state, asked),
             leaves=["Nothing that is in flight is broken off, and nothing that waits is lost."],
@@ -127,7 +128,7 @@ class Release(OnChannel):
         (state,) = run(why.channel_state(given["channel"]))
         return Plan(
             f"Channel {given['channel']} takes no new messages, hands out what it has, and then disappears.",
-            f"menzil channel release {quote(given['channel'])}",
+            line("channel release", given["channel"]),
             more=[f"{capped(state['waiting'])} wait and {state['in_flight']} are in flight; these are delivered."],
             leaves=["Its history stays.", "Dead letters stay, but can be redriven only while the channel is there."],
             warnings=["There is no undo but to make a channel of the same name once it is gone."],
@@ -153,7 +154,7 @@ class Purge(OnChannel):
         count = int(held["pending"])
         return Plan(
             f"Everything that waits in {given['channel']} is cancelled.",
-            f"menzil channel purge {quote(given['channel'])} --yes",
+            line("channel purge", given["channel"], options=" --yes"),
             count=count,
             at_least=count + held["processing"] >= looking.CAP,
             leaves=[

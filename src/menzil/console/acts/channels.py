@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from shlex import quote
 from typing import Any, ClassVar
 
 from menzil.console.act import Act, Done, Field, Given, Plan, Undo
 from menzil.console.texts import slug
+from menzil.console.typed import line
 from menzil.model.errors import UnknownNameError
 from menzil.ops import channels, looking, why
 from menzil.ops.op import Op
@@ -45,7 +45,7 @@ class Pause(OnChannel):
         (state,) = run(why.channel_state(given["channel"]))  # the view counts only where the channel has a limit
         return Plan(
             f"Channel {given['channel']} accepts messages and hands none out.",
-            f"menzil channel pause {quote(given['channel'])}",
+            line("channel pause", given["channel"]),
             more=[f"In flight now: {state['in_flight']}. These may finish."],
             leaves=["What waits stays where it is, and new messages are accepted."],
             warnings=["It is paused already."] if channel["paused"] else [],
@@ -72,7 +72,7 @@ class Resume(OnChannel):
         channel = self.found(run, given)
         return Plan(
             f"Channel {given['channel']} hands out what it held.",
-            f"menzil channel resume {quote(given['channel'])}",
+            line("channel resume", given["channel"]),
             warnings=[] if channel["paused"] else ["It is not paused."],
         )
 

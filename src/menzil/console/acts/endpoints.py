@@ -10,7 +10,7 @@ from menzil.console.act import Act, Change, Done, Field, Given, Plan, Undo
 from menzil.console.configs import changes, hidden, patch
 from menzil.console.documents import dumps
 from menzil.console.texts import slug
-from menzil.console.typed import mapping
+from menzil.console.typed import line, mapping
 from menzil.console.words import many
 from menzil.model.errors import NameTakenError, UnknownNameError, UsageError
 from menzil.model.secrets import encrypt_config, secret_keys
@@ -52,9 +52,9 @@ class OnEndpoint(Act):
         (row,) = run(endpoints.get_endpoint_health(given["endpoint"]))
         return row
 
-    def command(self, word: str, given: Given) -> str:
+    def command(self, word: str, given: Given, options: str = "") -> str:
         """The command line of a plain act."""
-        return f"menzil endpoint {word} {quote(given['endpoint'])}"
+        return line(f"endpoint {word}", given["endpoint"], options=options)
 
 
 class Enable(OnEndpoint):
@@ -189,10 +189,10 @@ class Create(OnEndpoint):
         config = mapping("The config", given["config"])
         run(endpoints.validate_endpoint_config(given["protocol"], config))
         shown = dumps(hidden(config))
-        command = f"menzil endpoint create {quote(given['endpoint'])} --config {quote(shown)}"
+        told = f" --config {quote(shown)}"
         if given["protocol"] != "http":
-            command += f" --protocol {quote(given['protocol'])}"
-        return Plan(f"Endpoint {given['endpoint']} is made and takes messages.", command)
+            told += f" --protocol {quote(given['protocol'])}"
+        return Plan(f"Endpoint {given['endpoint']} is made and takes messages.", self.command("create", given, told))
 
     def ops(self, run: Run, given: Given) -> Sequence[Op[Any]]:
         del run
@@ -270,7 +270,7 @@ class Alter(OnEndpoint):
             words += ["--retry-policy", dumps(policy)]
         return Plan(
             f"Tries to {given['endpoint']} use the new config from now on." if told else "Nothing would change.",
-            f"{self.command('alter', given)} {' '.join(map(quote, words))}",
+            self.command("alter", given, f" {' '.join(map(quote, words))}"),
             changes=told,
             leaves=["What is in flight is delivered as it was.", "Secrets whose marks stand here stay as they are."],
         )

@@ -73,7 +73,7 @@ class Finish(OnEndpoint):
         self.config(run, given)
         return Plan(
             f"Requests to {given['endpoint']} are signed with its newest secret alone.",
-            f"{self.command('rotate', given)} --finish",
+            self.command("rotate", given, " --finish"),
             more=[f"{many(len(kept) - 1, 'old secret')} dropped."],
             warnings=["A receiver that does not know the new one refuses from now on. There is no undo."],
         )

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from menzil.console.act import Act, Done, Field, Given, Plan, Undo
 from menzil.console.documents import dumps
-from menzil.console.typed import document, mapping, positive, whole
+from menzil.console.typed import document, line, mapping, positive, whole
 from menzil.model.errors import NameTakenError, UnknownNameError
 from menzil.ops import looking, schedules, sending
 from menzil.ops.op import Op
@@ -37,7 +37,7 @@ class OnSchedule(Act):
 
     def command(self, word: str, given: Given) -> str:
         """The command line of a plain act."""
-        return f"menzil schedule {word} {quote(given['schedule'])}"
+        return line(f"schedule {word}", given["schedule"])
 
 
 def _before(name: str) -> str:
@@ -101,8 +101,9 @@ class Create(OnSchedule):
         ahead = _next(run, given["cron"], given["time_zone"])
         missing = run(looking.channel(given["channel"])) is None
         parts = (given["schedule"], given["cron"], given["channel"], body)
-        command = f"menzil schedule create {' '.join(map(quote, parts))} --time-zone {quote(given['time_zone'])}"
-        command += f" --priority {quote(given['priority'])}{flags(self.options(given), given['expires_after'])}"
+        told = f" --time-zone {quote(given['time_zone'])} --priority {quote(given['priority'])}"
+        told += flags(self.options(given), given["expires_after"])
+        command = line("schedule create", *parts, options=told)
         if given["paused"]:
             command += f" && {self.command('pause', given)}"
         return Plan(
@@ -199,8 +200,8 @@ class RunNow(OnSchedule):
     def plan(self, run: Run, given: Given) -> Plan:
         found = self._without_secrets(run, given)
         body = dumps(found["payload"])
-        command = f"menzil send {quote(found['endpoint_name'])} {quote(body)} --priority {found['priority']}"
-        command += flags(found, seconds(found["expires_after"]))
+        told = f" --priority {found['priority']}{flags(found, seconds(found['expires_after']))}"
+        command = line("send", found["endpoint_name"], body, options=told)
         return Plan(
             f"One message goes to {found['endpoint_name']}, as schedule {given['schedule']} sends it.",
             command,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from menzil.console.act import Act, Done, Field, Given, Plan, Undo
 from menzil.console.documents import dumps
-from menzil.console.typed import document, mapping, positive, whole
+from menzil.console.typed import document, line, mapping, positive, whole
 from menzil.console.words import many
 from menzil.model import exact
 from menzil.model.errors import UnknownNameError
@@ -103,7 +103,7 @@ class ByHand(Act):
     def command(self, given: Given) -> str:
         """The command line."""
         name, body, found = self.parts(given)
-        return f"menzil {self.word} {quote(name)} {quote(dumps(body))}{_flags(found)}"
+        return line(self.word, name, dumps(body), options=_flags(found))
 
 
 class Send(ByHand):
@@ -116,7 +116,7 @@ class Send(ByHand):
         name, body, found = self.parts(given)
         channel, endpoint = run(looking.channel(name)), run(looking.endpoint(name))
         if channel is None:
-            raise UnknownNameError(f"There is no channel named {name!r}.", hint=f"menzil channel set {quote(name)}")
+            raise UnknownNameError(f"There is no channel named {name!r}.", hint=line("channel set", name))
         told = [("Python", _python("send", name, body, found))]
         if endpoint is not None:
             place = destination(endpoint["protocol"], endpoint["config"] or {}) or endpoint["protocol"]

@@ -33,7 +33,7 @@ begin
     -- endpoint asked for a rest. Where the limits of the channel are used up, another worker would not help.
     select 'oldest_message', case when q.age > interval '1 hour' then 'error' else 'warning' end, case when q.age > interval '5 minutes' then q.text end,
            coalesce(q.text, 'No message waits that could be leased.'),
-           coalesce('If it may go faster, raise its limit: ' || menzil._command('channel set', q.name) || ' ' || q.knob, 'Run a worker for that channel; menzil.get_worker_status() says who works.')
+           coalesce('If it may go faster, raise its limit: ' || menzil._command('channel set', q.name, ' ' || q.knob), 'Run a worker for that channel; menzil.get_worker_status() says who works.')
       from (select 1) one
       left join (select w.age, w.name, f.knob, format('The oldest message that could be leased has waited %s, in channel %s%s.', menzil._span_text(w.age), quote_literal(menzil._shown(w.name)),
                                                       case f.knob when '--release-count N' then ', which is at its rate limit' when '--max-concurrency N' then ', whose slots are all taken' end)

@@ -40,12 +40,12 @@ begin
   if v_gate.in_flight >= v_gate.max_concurrency then
     return query select 'concurrency_full', format('%s has %s of %s messages in flight: the next one starts when one of them ends.', v_what, v_gate.in_flight, v_gate.max_concurrency),
       null::timestamptz, null::timestamptz, null::text,
-      menzil._command('channel set', p_channel.name) || ' --max-concurrency ' || v_gate.in_flight + 1;
+      menzil._command('channel set', p_channel.name, ' --max-concurrency ' || v_gate.in_flight + 1);
   end if;
   if v_room.next_at is not null then
     return query select 'rate_full', format('%s has handed out %s of %s messages in %s s: the next may go at %s.', v_what, v_room.used, v_gate.release_count,
         trim_scale(v_gate.release_interval_ms / 1000.0), menzil._time_text(v_room.next_at)), null::timestamptz, v_room.next_at, null::text,
-      menzil._command('channel set', p_channel.name) || ' --release-count ' || v_room.used + 1;
+      menzil._command('channel set', p_channel.name, ' --release-count ' || v_room.used + 1);
   end if;
   return query select w.* from menzil._why_no_worker(p_channel, p_now) w;
 end $$;

@@ -18,6 +18,6 @@ begin
     -- A prepared transaction has no process, and outlives all: its coordinator decides, or an operator in its place.
     return query select 'held', case when v_held.pid is not null then format('An open transaction of %s holds %s. Consumers leave it out until that transaction ends.', v_held.who, v_what)
                                      else format('The %s holds %s. Consumers leave it out until COMMIT PREPARED or ROLLBACK PREPARED ends it.', v_held.who, v_what) end,
-      v_held.since, null::timestamptz, v_held.who, 'psql -c ''select pg_terminate_backend(' || v_held.pid || ')''';
+      v_held.since, null::timestamptz, v_held.who, 'psql "$MENZIL_DSN" -c ''select pg_terminate_backend(' || v_held.pid || ')''';
   end if;
 end $$;

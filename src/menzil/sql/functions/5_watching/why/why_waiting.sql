@@ -9,7 +9,7 @@ declare
   v_tried record;
 begin
   if p_place is null then
-    return query select 'no_place', 'It has no place in the queue, so no dequeue finds it.', null::timestamptz, null::timestamptz, null::text, 'psql -c ''select menzil.rebuild()''';
+    return query select 'no_place', 'It has no place in the queue, so no dequeue finds it.', null::timestamptz, null::timestamptz, null::text, 'psql "$MENZIL_DSN" -c ''select menzil.rebuild()''';
   elsif p_place = 'aside' then
     return query select 'held', format('A dequeue set it aside until %s: an open transaction may be cancelling it, or its expiry could not be noted.', menzil._time_text(p_due_at)),
       null::timestamptz, p_due_at, null::text, null::text;
