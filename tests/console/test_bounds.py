@@ -242,8 +242,26 @@ def test_console_without_a_database_says_so_and_comes_back(full: Full, server: o
             assert answer.status == 200
             assert answer.seconds < 4
             assert "The server cannot be reached" in answer.words
+            assert "All is well" not in answer.words
         assert browser.get("/healthz").status == 503
-        assert browser.get("/workers.json").status == 503
+        for path in ("/overview.json", "/workers.json", "/health.json", "/messages.json"):
+            twin = browser.get(path)
+            assert twin.status == 503, path
+            assert "The server cannot be reached" in twin.json["error"]
+
+
+def test_health_is_not_said_to_be_good_where_a_role_may_not_look(db: str) -> None:
+    with psycopg.connect(db, autocommit=True) as conn:
+        conn.execute("create role nosy login password 'nosy'")
+        try:
+            with served(Console(make_conninfo(db, user="nosy", password="nosy"), local=Access.admin("ada"))) as browser:
+                page = browser.get("/health")
+                assert "Could not look" in page.words
+                assert "All is well" not in page.text
+                assert "without an answer" in page.text
+                assert browser.get("/overview.json").status == 503
+        finally:
+            conn.execute("drop role nosy")
 
 
 @pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")

@@ -74,7 +74,8 @@ def twin_handler(desk: Desk, page: Page) -> Handler:
         if wrong is not None and request.query_params:
             raise RefusedRequestError(400, wrong.sentence, wrong.hint)
         document = page.twin(shown)
-        if troubles and isinstance(document, dict):
+        # Where nothing at all was found out, status 200 would say that there is nothing.
+        if troubles and isinstance(document, dict) and len(troubles) < len(shown.answers):
             document = {**document, "troubles": troubles}
         elif troubles:
             first = next(iter(shown.troubles.values()))

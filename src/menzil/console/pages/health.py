@@ -38,13 +38,16 @@ def findings(shown: Shown) -> list[dict[str, Any]]:
 def _prepare(shown: Shown) -> dict[str, Any]:
     found = findings(shown)
     wrong = [one for one in found if one["level"] in ("critical", "warning")]
-    title = f"{many(len(wrong), 'finding')} to fix" if wrong else "All is well"
+    unknown = [one for one in found if one["level"] == "unknown"]
+    told = [f"{many(len(wrong), 'finding')} to fix"] if wrong else []
+    told += [f"{many(len(unknown), 'check')} without an answer"] if unknown else []
+    title = ", ".join(told) or "All is well"
     return {
         "title": title,
         "heading": "Health",
         "told": title,
         "findings": sorted(found, key=lambda one: _ORDER[one["level"]]),
-        "wrong": len(wrong),
+        "well": not told,
     }
 
 
