@@ -163,3 +163,30 @@ def test_texts_in_fields_stay_texts(seat: Browser) -> None:
     assert page.status == 400
     assert "<img src=x>" not in page.text
     assert "\u202e" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [("NaN", "NaN is no JSON number"), ('{"total": -Infinity}', "no JSON number"), ('"\\ud800"', "half a character")],
+)
+def test_body_that_is_no_json_is_refused_before_there_is_a_plan(seat: Browser, body: str, sentence: str) -> None:
+    page = seat.get("/acts/send?channel=billing&edit=1")
+    answer = seat.post("/acts/send", {"csrf": page.field("csrf"), "channel": "billing", "payload": body})
+    assert answer.status == 400
+    assert sentence in answer.words
+
+
+def test_schedule_that_never_fires_is_refused_with_a_sentence(seat: Browser) -> None:
+    page = seat.get("/acts/schedule-create?edit=1")
+    asked = {"schedule": "leap", "cron": "0 3 30 2 *", "time_zone": "UTC", "channel": "billing", "payload": "1"}
+    answer = seat.post("/acts/schedule-create", {"csrf": page.field("csrf"), "priority": "0", **asked})
+    assert answer.status == 400
+    assert "'0 3 30 2 *' never comes true. Name a day that exists in that month." in answer.words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [("1234567", "1234567s"), ("123456.789", "123456.789s"), ("0.00002", "0.00002s"), ("5", "5s")]
+)
+def test_command_of_a_send_has_every_digit_of_its_times(seat: Browser, seconds: str, shown: str) -> None:
+    plan = planned(seat, "send", channel="billing", payload="1", delay=seconds, expires_in="99999999")
+    assert plan.command == f"menzil send billing 1 --delay {shown} --expires 99999999s"

@@ -56,6 +56,8 @@ def test_a_program_sends_and_publishes_with_a_token_and_the_audit_names_it(desk:
         ("send", {"channel": "mail", "prioritiy": "7"}, "operator", 400, "no field 'prioritiy'"),
         ("send", {"channel": "mall", "payload": "{}"}, "operator", 400, "mall"),
         ("send", {"channel": "mail", "payload": "{"}, "operator", 400, "body"),
+        ("send", {"channel": "mail", "payload": "[NaN]"}, "operator", 400, "NaN is no JSON number"),
+        ("send", {"channel": "mail", "payload": '"\\ud800"'}, "operator", 400, "half a character, \\ud800"),
         ("send", {"payload": "{}"}, "operator", 400, "Channel"),
         ("send", {"channel": "mail", "payload": "1", "delay": "x"}, "operator", 400, "number"),
         ("send", {"channel": "mail"}, "reader", 403, "needs the role operator"),

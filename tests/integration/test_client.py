@@ -425,6 +425,8 @@ def test_a_schedule_lives_from_create_to_drop(mq: menzil.Menzil) -> None:
         mq.schedule_drop("nightly")
     after = datetime(2026, 1, 1, tzinfo=UTC)
     assert mq.cron_next("0 3 * * *", "Europe/Istanbul", after) == datetime(2026, 1, 2, 0, tzinfo=UTC)
+    with pytest.raises(menzil.InvalidValueError, match="never comes true"):
+        mq.cron_next("0 3 30 2 *", "UTC", after)
 
 
 def test_messages_leased_apart_are_settled_beside_each_other_in_open_transactions(mq: menzil.Menzil, db: str) -> None:

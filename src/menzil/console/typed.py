@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from shlex import quote
 from typing import Any
 
@@ -40,12 +41,23 @@ def positive(label: str, text: str) -> float | None:
     return number
 
 
+def digits(value: float) -> str:
+    """A number with all of its digits and without an exponent, which durations on a command line do not have."""
+    told = f"{Decimal(repr(value)):f}"
+    return told.rstrip("0").rstrip(".") if "." in told else told
+
+
 def document(label: str, text: str) -> Any:
     """JSON, exact to the digit."""
     try:
-        return exact.loads(text)
+        found = exact.loads(text)
+        exact.dumps(found).encode()
+    except UnicodeEncodeError as error:
+        sentence = f"{label} has half a character, \\u{ord(error.object[error.start]):04x}."
+        raise InvalidValueError(sentence, hint="a surrogate needs its other half, or leave both out") from None
     except (ValueError, RecursionError) as error:
         raise InvalidValueError(f"{label} is not JSON: {error}.") from None
+    return found
 
 
 def mapping(label: str, text: str) -> dict[str, Any]:

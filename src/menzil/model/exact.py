@@ -24,7 +24,12 @@ def _int(digits: str) -> int | Decimal:
     return int(digits) if len(digits) <= MOST_DIGITS else Decimal(digits)
 
 
-_decoder = json.JSONDecoder(parse_float=Decimal, parse_int=_int)
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+# Without the last one Python reads NaN and Infinity, which JSON and the database do not have.
+_decoder = json.JSONDecoder(parse_float=Decimal, parse_int=_int, parse_constant=_no_constant)
 
 
 def loads(text: str) -> Any:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Unpack
 
-from menzil.model.errors import MissingValueError
+from menzil.model.errors import InvalidValueError, MissingValueError
 from menzil.model.options import ScheduleOptions
 from menzil.model.wire import Dumps, json_dumps
 from menzil.ops import op, values
-from menzil.ops.op import Op
+from menzil.ops.op import Op, Rows
 from menzil.ops.records import Record, records
 from menzil.ops.sending import json_only
 
@@ -71,15 +71,22 @@ def schedule_fire_due(limit: int = 100) -> Op[int]:
 
 
 def cron_next(cron: str, time_zone: str, after: datetime) -> Op[datetime]:
-    """menzil.cron_next."""
+    """menzil.cron_next; what never comes true is refused, as menzil.schedule_create refuses it."""
     if after is None:
         raise MissingValueError("The time after is missing.")
+
+    def read(rows: Rows) -> datetime:
+        if rows[0][0] is None:
+            sentence = f"The cron expression {cron!r} never comes true."
+            raise InvalidValueError(sentence, hint="name a day that exists in that month")
+        return op.time(rows)
+
     params = (
         values.text("cron expression", cron),
         values.text("time_zone", time_zone),
         values.time("time after", after),
     )
-    return Op("select menzil.cron_next(%s::text, %s::text, %s::timestamptz)", params, op.time)
+    return Op("select menzil.cron_next(%s::text, %s::text, %s::timestamptz)", params, read)
 
 
 def schedule_slots(name: str, limit: int = 10) -> Op[list[Record]]:

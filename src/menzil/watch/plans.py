@@ -184,12 +184,12 @@ def commands(row: dict[str, Any]) -> dict[str, dict[str, str]]:
 def creation(kind: str, where: dict[str, Any], rate: float | None) -> dict[str, str]:
     """How the same plan is made, as {"sql", "cli"}."""
     text = json.dumps(where, ensure_ascii=False).replace("'", "''")
-    sql = f"select menzil.plan_create('{kind}', '{text}'" + ("" if rate is None else f", {rate:g}") + ");"
+    sql = f"select menzil.plan_create('{kind}', '{text}'" + ("" if rate is None else f", {rate:.15g}") + ");"
     words = ["menzil", "plan", "create", kind]
     for option, key in OPTIONS.items():
         for value in where[key] if key == "ids" and key in where else [where[key]] if key in where else []:
             words += [option] if value is True else [option, str(value)]
-    return _both(sql, shlex.join(words + ([] if rate is None else ["--rate", f"{rate:g}"])))
+    return _both(sql, shlex.join(words + ([] if rate is None else ["--rate", f"{rate:.15g}"])))
 
 
 def step_here(run: Run, plan_id: int, moved: Callable[[int], None]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from menzil.console.act import Act, Done, Field, Given, Plan, Undo
 from menzil.console.documents import dumps
-from menzil.console.typed import document, line, mapping, positive, whole
+from menzil.console.typed import digits, document, line, mapping, positive, whole
 from menzil.console.words import many
 from menzil.model import exact
 from menzil.model.errors import UnknownNameError
@@ -63,8 +63,8 @@ def options(given: Given) -> dict[str, Any]:
 
 def _flags(found: dict[str, Any]) -> str:
     words = [f"{flag} {quote(str(found[name]))}" for name, flag in _FLAGS.items() if name in found]
-    words += [f"--delay {found['delay']:g}s"] if "delay" in found else []
-    words += [f"--expires {found['expires_in']:g}s"] if "expires_in" in found else []
+    words += [f"--delay {digits(found['delay'])}s"] if "delay" in found else []
+    words += [f"--expires {digits(found['expires_in'])}s"] if "expires_in" in found else []
     words += [f"--header {quote(f'{name}={value}')}" for name, value in found.get("headers", {}).items()]
     words += [f"--metadata {quote(dumps(found['metadata']))}"] if "metadata" in found else []
     return "".join(f" {word}" for word in words)

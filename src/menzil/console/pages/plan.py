@@ -8,6 +8,7 @@ from menzil.console.page import Page, Shown
 from menzil.console.pages.plans import achieved, stale
 from menzil.console.parts import Look, NotThereError, reading
 from menzil.console.seeing import redactor
+from menzil.console.typed import digits
 from menzil.console.words import count
 from menzil.model.errors import UnknownNameError
 from menzil.watch import plans as watching
@@ -54,7 +55,7 @@ def _again(found: dict[str, Any]) -> dict[str, str]:
         return {}
     place = "endpoint" if found["kind"] == "redrive" else "channel"
     words = {place if name == "channel" else name: value for name, value in asked.items()}
-    words |= {"rate": found["rate"] and f"{found['rate']:g}", "note": found["note"]}
+    words |= {"rate": found["rate"] and digits(found["rate"]), "note": found["note"]}
     return {name: "1" if value is True else str(value) for name, value in words.items() if value}
 
 
