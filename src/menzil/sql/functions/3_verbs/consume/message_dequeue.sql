@@ -62,6 +62,7 @@ declare
   v_held record;         -- the lane whose turn has come
   v_any boolean;
   v_ended boolean;       -- a visit found only messages that expired: their ordering keys have a new head, in lines of this transaction
+  v_cleared boolean;     -- a visit cleared messages away: this must be committed before a timeout undoes it
   v_again integer;       -- how often these were folded: a key may have thousands that expired, and the lanes stay locked meanwhile
 begin
   if (p_limit between 1 and 10000 and p_lock_ms between 1 and 604800000 and current_setting('transaction_isolation') = 'read committed'
@@ -171,6 +172,7 @@ begin
   end if;
   for v_round in 1 .. case when v_any then 0 else 1000 end loop
     -- First statement: lock lanes whose turn it is. Later ones: a new snapshot that sees all committed before the locks.
+    exit when v_cleared and menzil._is_late();
     v_turn := menzil._take_turns(v_from, clock_timestamp(), v_width, v_floor, v_only, p_endpoints);
     if v_turn.turns is null and v_ended and not v_any and v_again < 100 is not false then
       v_ended := false;
@@ -226,10 +228,12 @@ begin
         v_visit.ids := menzil._sort_out(v_visit.ids, v_visit.flags, v_now, v_turn.open, v_turn.tombs);
         if v_visit.ids = '{}' then
           if v_turn.tombs and (v_gated or v_lanes = 1) then
+            v_cleared := true;
             perform menzil._clear_head(v_lane.channel_id, v_turn.rank);
           end if;
           if v_visit.flags & 2 <> 0 then
             v_ended := true;
+            v_cleared := true;
             perform menzil._clear_expired(t.channel_id, v_turn.rank, v_now) from unnest(v_turn.turns) t
               where not v_turn.open and (not v_gated or t.at = v_lane.at);
           end if;

@@ -1,6 +1,7 @@
 -- Leases that ran out: their messages are due at once, at the position they had, and one failure is counted. A lease that
 -- was extended is watched again; a lease that another transaction is settling is left alone. A message that cannot be
--- moved keeps nothing else from being recovered: it stays in flight, and its lease is tried again later.
+-- moved keeps nothing else from being recovered: it stays in flight, and its lease is tried again later. A lease of thousands is taken
+-- back in parts: where a timeout threatens, the rest of it is left to the next dequeue.
 create or replace function menzil._recover(p_now timestamptz, p_since timestamptz, p_limit integer) returns integer
 language plpgsql as $$
 declare
@@ -16,14 +17,26 @@ begin
       update menzil.lease l set watch_at = v_lease.unlock_at where l.lo_id = v_lease.lo_id and l.attempt = v_lease.attempt;
       continue;
     end if;
-    begin
-      delete from menzil.lease l where l.lo_id = v_lease.lo_id and l.attempt = v_lease.attempt;
-      perform menzil._recover_these(v_lease, array(select u.id from unnest(v_lease.ids) u(id) order by u.id), p_now);
-      v_count := v_count + cardinality(v_lease.ids);
-      continue;
-    exception when others then
-      v_later := '1 s';
-    end;
+    v_later := null;
+    while v_lease.ids <> '{}' and v_later is null loop
+      if v_count > 0 and menzil._is_late() then
+        update menzil.lease l set watch_at = p_now where l.lo_id = v_lease.lo_id and l.attempt = v_lease.attempt;
+        return v_count;
+      end if;
+      begin
+        if cardinality(v_lease.ids) > 256 then
+          update menzil.lease l set ids = v_lease.ids[257 :] where l.lo_id = v_lease.lo_id and l.attempt = v_lease.attempt;
+        else
+          delete from menzil.lease l where l.lo_id = v_lease.lo_id and l.attempt = v_lease.attempt;
+        end if;
+        perform menzil._recover_these(v_lease, array(select u.id from unnest(v_lease.ids[: 256]) u(id) order by u.id), p_now);
+        v_count := v_count + least(256, cardinality(v_lease.ids));
+        v_lease.ids := v_lease.ids[257 :];
+      exception when others then
+        v_later := '1 s';
+      end;
+    end loop;
+    continue when v_later is null;
     -- One of them cannot be moved. It must not keep the others: they are moved one by one.
     foreach v_id in array v_lease.ids loop
       begin

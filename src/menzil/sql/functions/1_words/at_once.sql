@@ -1,0 +1,10 @@
+-- How many messages a call clears away at once: 128 where it may take 50 ms by statement_timeout or transaction_timeout, which is a part
+-- of that time, and without a timeout all of them.
+create or replace function menzil._at_once() returns integer
+language plpgsql as $$
+declare
+  v_ms double precision := least(nullif(extract(epoch from current_setting('statement_timeout')::interval), 0),
+                                 nullif(extract(epoch from current_setting('transaction_timeout', true)::interval), 0)) * 1000;
+begin
+  return case when v_ms is null then 1000000000 else least(greatest(16, v_ms * 2.56), 1000000000) end;
+end $$;

@@ -1,0 +1,54 @@
+"""Work that does not fit into one call of a role with a short statement_timeout: each call does a part, and commits it."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from tests.sql.clock import pass_time, until
+from tests.sql.queue import Queue
+
+MANY = 30_000
+SHORT = "250ms"
+
+
+def expired(queue: Queue) -> None:
+    queue.conn.execute(
+        """select menzil.send_many(array_fill('work'::text, array[n]), array_fill('1'::jsonb, array[n]),
+                                   p_expires_ats := array_fill(clock_timestamp() + interval '1 hour', array[n]))
+             from (select %s::integer) s(n)""",
+        [MANY],
+    )
+    pass_time(queue.conn, 3601)
+
+
+def lost(queue: Queue) -> None:
+    queue.conn.execute("select menzil.send_batch('work', array_fill('1'::jsonb, array[%s::integer]))", [MANY])
+    for _ in range(MANY // 10_000):
+        assert len(queue.dequeue(10_000)) == 10_000
+    pass_time(queue.conn, 61)
+
+
+def cancelled(queue: Queue) -> None:
+    queue.conn.execute("select menzil.send_batch('work', array_fill('1'::jsonb, array[%s::integer]))", [MANY // 3])
+    queue.lease()
+    queue.conn.execute("select menzil.message_cancel(id) from menzil.queue where status = 'pending'")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fate", [expired, lost, cancelled], ids=["expired", "lost", "cancelled"])
+def test_thousands_to_clear_away_do_not_stop_consumers_with_a_short_timeout(queue: Queue, connect, fate) -> None:
+    hurried = Queue(connect(options=f"-c statement_timeout={SHORT}"))
+    fate(queue)
+    queue.call("channel_set", "other")
+    sent = queue.send("other")
+    taken: list[int] = []
+
+    def come() -> bool:
+        try:
+            taken.extend(message.id for message in hurried.dequeue(100))
+        except psycopg.errors.QueryCanceled:
+            pass
+        return sent in taken
+
+    until(come)
