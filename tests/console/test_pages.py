@@ -9,6 +9,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from starlette.applications import Starlette
 from starlette.routing import Mount
+from starlette.types import Receive, Scope, Send
 
 from menzil import Menzil
 from menzil.console import Access, Console
@@ -169,6 +170,22 @@ def test_every_page_works_below_a_prefix(full: Full, way: str) -> None:
             "/" if way == "stripped" else f"{prefix}/").text):  # fmt: skip
             served_at = asset.removeprefix(prefix) if way == "stripped" else asset
             assert browser.get(served_at).status == 200
+
+
+@pytest.mark.parametrize("stripped", [True, False])
+def test_pages_work_in_an_application_that_knows_the_prefix_of_its_proxy(full: Full, stripped: bool) -> None:
+    """As FastAPI(root_path="/api") behind a proxy that strips /api, or keeps it."""
+    app = Starlette(routes=[Mount("/queue", Console(full.dsn, local=Access.admin("ada")))])
+
+    async def behind_proxy(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, "root_path": "/api"}, receive, send)
+
+    with served(behind_proxy) as browser:
+        for path in ("/", "/channels", f"/messages/{full.ids.waiting}", "/overview.json"):
+            answer = browser.get(f"/queue{path}" if stripped else f"/api/queue{path}")
+            assert answer.status == 200, path
+            links = re.findall(r'(?:href|src|action)="([^"#]*)"', answer.text)
+            assert [link for link in links if not link.startswith("/api/queue/")] == []
 
 
 def test_trace_of_a_message_is_a_link_where_the_console_knows_where_traces_are(seat: Browser, full: Full) -> None:

@@ -32,9 +32,22 @@ class Mounted(ABC):
         if scope["type"] == "lifespan":
             await live(receive, send, self.close)
         elif scope["type"] == "http":
-            await self.serve(below_prefix(scope, self._prefix), receive, send)
+            await self.serve(below_prefix(whole(scope), self._prefix), receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
+
+
+def whole(scope: Scope) -> Scope:
+    """The scope with the prefix of the application around the console in its path.
+
+    A proxy may strip a prefix that the application knows, as FastAPI(root_path=...) does. Then the path of what is
+    mounted there does not begin with its root path, and no route would match.
+    """
+    outer, path = str(scope.get("app_root_path", "")).rstrip("/"), str(scope["path"])
+    inner = root_of(scope).removeprefix(outer)
+    if not outer or not inner or path.startswith(f"{outer}{inner}") or not path.startswith(inner):
+        return scope
+    return {**scope, "path": outer + path}
 
 
 def check_prefix(prefix: str) -> str:
