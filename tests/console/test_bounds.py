@@ -310,3 +310,16 @@ def test_page_of_workers_lists_some_of_many_channels_that_no_worker_serves(db: s
         page = browser.get("/workers")
         assert page.text.count("menzil worker MODULE:APP --channels c") == 100
         assert "And 200 more channels: all of them, the oldest first" in page.words
+
+
+def test_page_of_turns_names_a_hundred_of_the_channels_that_are_passed_over(db: str) -> None:
+    with psycopg.connect(db, autocommit=True) as conn:
+        conn.execute("select count(menzil.channel_set('held-' || n)) from generate_series(101, 230) n")
+        conn.execute("select count(menzil.send('held-' || n, '{}')) from generate_series(101, 230) n")
+        conn.execute("select count(menzil.channel_pause('held-' || n)) from generate_series(101, 230) n")
+    with served(Console(db, local=Access.admin("ada"))) as browser:
+        page = browser.get("/turns")
+        assert page.text.count('data-key="held-') == 100
+        assert "130 channels skipped" in page.text
+        assert "And 30 more channels: all that are held" in page.words
+        assert len(browser.get("/turns.json").json["skipped"]) == 130

@@ -11,6 +11,9 @@ from menzil.console.parts import Look, reading
 from menzil.console.words import many
 from menzil.watch import channels as watching
 
+#: Channels that are passed over, on one page: after an operator paused thousands it would weigh megabytes every 2 s.
+MOST = 100
+
 
 @reading("limit")
 def turns(look: Look) -> dict[str, Any]:
@@ -28,6 +31,8 @@ def _prepare(shown: Shown) -> dict[str, Any]:
         "told": f"{many(len(skipped), 'channel')} skipped",
         "picture": drawings.lanes(ahead) if ahead else None,
         "lanes": drawings.lane_classes(ahead),
+        "skipped": skipped[:MOST],
+        "more": max(len(skipped) - MOST, 0),
         "kind": kind,
     }
 
