@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from menzil.ops import endpoints, history, looking, watch, why
+from menzil.ops import endpoints, history, looking, upkeep, watch, why
 from menzil.ops.op import Op
 
 T = TypeVar("T")
@@ -30,6 +30,7 @@ COMMON: dict[str, float] = {
     history.dlq_summary().text: 2.0,
     history.dlq_causes().text: 2.0,
     looking.channels(1).text: 10.0,
+    upkeep.copy_notice().text: 5.0,
 }
 #: How many times as long as it took an answer is good.
 TIMES = 40

@@ -9,7 +9,7 @@ from typing import Any
 
 from menzil.model.errors import PermissionDeniedError
 from menzil.model.redact import Redactor
-from menzil.ops import looking, marks, messages, watch, why
+from menzil.ops import looking, marks, messages, upkeep, watch, why
 from menzil.watch.counting import counted_at, stopped
 from menzil.watch.finding import Run
 from menzil.watch.redaction import redacted
@@ -22,6 +22,9 @@ _DAYS = timedelta(days=7)
 
 #: What a worker with handlers registers for when it serves all endpoints, too.
 ENDPOINTS = "(endpoints)"
+
+#: The state of every channel that has anything, in a restored copy of a database.
+COPY = "stands still, in a copy"
 
 #: How a list of channels may be sorted, and by what; the last ones are those with the least to do.
 SORTS: dict[str, tuple[str, ...]] = {
@@ -107,7 +110,8 @@ def served_by(run: Run, name: str, *, is_endpoint: bool) -> list[dict[str, Any]]
 def turns(run: Run, limit: int = 50) -> dict[str, Any]:
     """Return {"turns", "skipped", "as_of"}: the next leases over all channels, and who is passed over and why."""
     now = run(looking.now())
-    ahead = run(why.turns(limit))
+    copy = _stands_still(run)
+    ahead = [] if copy else run(why.turns(limit))
     skipped = [
         {
             "channel": row["channel"],
@@ -115,10 +119,10 @@ def turns(run: Run, limit: int = 50) -> dict[str, Any]:
             "waiting": row["waiting"],
             "at_least": row["at_least"],
             "until": row["held_until"],
-            "state": sentence(row, now),
+            "state": COPY if copy else sentence(row, now),
         }
         for row in run(why.channel_state())
-        if row["held_by"] and row["waiting"]
+        if (row["held_by"] or copy) and row["waiting"]
     ]
     return {"turns": ahead, "skipped": skipped, "as_of": now}
 
@@ -135,7 +139,15 @@ def _told(run: Run, rows: list[dict[str, Any]], now: datetime) -> list[dict[str,
     since = stopped(counted, now)
     is_counted = since is None and (counted is not None or bool(history))
     empty = [None if since is not None and start + place * _MINUTE > since else 0 for place in range(60)]
-    return [{**row, **_added(row, history.get(row["channel"]), now, is_counted, empty)} for row in rows]
+    told = [{**row, **_added(row, history.get(row["channel"]), now, is_counted, empty)} for row in rows]
+    if _stands_still(run):
+        told = [row if row["state"] == "idle" else {**row, "state": COPY} for row in told]
+    return told
+
+
+def _stands_still(run: Run) -> bool:
+    """Whether the database is a copy: then no dequeue gets anything, however the channels are."""
+    return run(upkeep.copy_notice()) is not None
 
 
 def _added(

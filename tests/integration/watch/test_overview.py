@@ -237,3 +237,23 @@ def test_a_monitor_may_look_at_all_of_this(seat: Seat, mq: Menzil) -> None:
     turns(seat)
     curve(seat)
     frame(seat)
+
+
+def test_channels_of_a_copy_stand_still_whatever_else_holds_them(seat: Seat, mq: Menzil, watched_db: str) -> None:
+    furnish(mq)
+    mq.channel_set("empty")
+    with psycopg.connect(watched_db, autocommit=True) as conn:
+        conn.execute("select menzil.disown()")
+    states = {row["channel"]: row["state"] for row in channels(seat)["channels"]}
+    assert states == {"empty": "idle", "held": "stands still, in a copy", "work": "stands still, in a copy"}
+    assert channel(seat, "work")["state"] == "stands still, in a copy"
+    assert {row["state"] for row in frame(seat)["channels"]} == {"idle", "stands still, in a copy"}
+    ahead = turns(seat)
+    assert ahead["turns"] == [], "no dequeue gets anything"
+    assert [(row["channel"], row["state"]) for row in ahead["skipped"]] == [
+        ("held", "stands still, in a copy"), ("work", "stands still, in a copy"),
+    ]  # fmt: skip
+    with psycopg.connect(watched_db, autocommit=True) as conn:
+        conn.execute("select menzil.adopt()")
+    assert channel(seat, "held")["state"].startswith("paused by ")
+    assert len(turns(seat)["turns"]) == 3
