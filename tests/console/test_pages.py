@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlencode
 
 import psycopg
 import pytest
@@ -14,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from menzil import Menzil
 from menzil.console import Access, Console
 from menzil.console.pages import all_pages
+from menzil.model.redact import MARK
 from tests.console.conftest import Full
 from tests.console.furnished import EXACT, HOSTILE, SECRET
 from tests.console.paths import lists, paths
@@ -125,6 +127,22 @@ def test_secrets_of_payloads_and_errors_are_redacted(seat: Browser, full: Full) 
         assert answer.status == 200
         assert SECRET not in answer.text, path
     assert "redacted" in seat.get(f"/messages/{full.ids.dead}").words
+
+
+def test_filters_of_subscriptions_name_no_value_of_a_secret_key(db: str) -> None:
+    with Menzil(db) as mq:
+        mq.create_event_type("paid", "An order was paid.")
+        mq.create_endpoint("crm", "http", {"url": "https://crm.example/"})
+        mq.subscribe("paid", "crm", filter={"card_number": "4111111111111111", "country": "NL"})
+    tester = urlencode({"type": "paid", "payload": '{"card_number": "4111111111111111", "country": "NL"}'})
+    with served(Console(db, local=Access("vic", "viewer"))) as browser:
+        for path in ("/events", "/events.json", "/endpoints/crm", "/endpoints/crm.json"):
+            answer = browser.get(path)
+            assert answer.status == 200
+            assert "NL" in answer.text
+            assert "4111111111111111" not in answer.text, path
+        found = browser.get(f"/events.json?{tester}").json["tested"]["subscriptions"]
+        assert [(one["matches"], one["filter"]["card_number"]) for one in found] == [(True, MARK)]
 
 
 def test_page_that_did_not_change_is_not_sent_again(seat: Browser) -> None:

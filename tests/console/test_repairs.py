@@ -134,7 +134,8 @@ def _redriven(here: Here) -> int:
     here.mq.channel_set("redriven")
     here.mq.send("redriven", {})
     number = here.kill("redriven")
-    here.conn.execute("select menzil.redrive_message(d.id) from menzil.dlq d where d.original_message_id = %s", (number,))
+    redrive = "select menzil.redrive_message(d.id) from menzil.dlq d where d.original_message_id = %s"
+    here.conn.execute(redrive, (number,))
     return number
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from menzil.console.parts import Look
@@ -16,6 +16,12 @@ HIDDEN = ({*DOCUMENTS, *TEXTS} | {"headers", "content", "state"}) - {"detail", "
 def redactor(look: Look) -> Redactor | None:
     """What redacts for this viewer; None where the viewer sees everything."""
     return None if look.sees == "show" else look.redact()
+
+
+def filters(look: Look, subscriptions: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Subscriptions whose filters name no value of a secret key, as the config of an endpoint names none."""
+    by = look.redact()
+    return [{**one, "filter": None if one["filter"] is None else by.value(one["filter"])} for one in subscriptions]
 
 
 def visible(look: Look, record: Mapping[str, Any]) -> dict[str, Any]:

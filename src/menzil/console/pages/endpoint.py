@@ -10,6 +10,7 @@ from menzil.console.circuits import KINDS, classes, timeline
 from menzil.console.page import Page, Shown
 from menzil.console.pages.endpoints import state
 from menzil.console.parts import Look, NotThereError, reading
+from menzil.console.seeing import filters
 from menzil.console.words import day_clock
 from menzil.ops import looking
 from menzil.watch import endpoints as watching
@@ -33,7 +34,13 @@ def endpoint(look: Look) -> dict[str, Any]:
     happened = [{**one, "new_value": None, "metadata": None} for one in found["happened"]]
     signing = (found["config"] or {}).get("signing") or {}
     rotating = len(signing.get("secrets") or []) > 1
-    return {**found, "rotating": rotating, "config": by.value(found["config"]), "happened": happened}
+    return {
+        **found,
+        "rotating": rotating,
+        "config": by.value(found["config"]),
+        "happened": happened,
+        "subscriptions": filters(look, found["subscriptions"]),
+    }
 
 
 @reading("window")
