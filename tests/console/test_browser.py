@@ -66,6 +66,21 @@ def test_labels_of_a_filter_stand_beside_their_fields_on_a_phone(page: Page, sea
     assert max(apart) < 8, apart
 
 
+def test_names_of_two_hundred_letters_fit_a_phone(page: Page, db: str) -> None:
+    """There is no place to break in them, in a plan and in the refusal of one that does not exist."""
+    name, missing = "x" * 200, "y" * 200
+    with Menzil(db) as mq:
+        mq.channel_set(name)
+    page.set_viewport_size({"width": 320, "height": 700})
+    with served(Console(db, local=Access.admin("ada"))) as browser:
+        for path in (
+            f"/acts/channel-pause?channel={name}", f"/acts/channel-pause?channel={missing}", f"/channels/{name}",
+            f"/acts/send?channel={name}&payload=1", f"/messages?q=channel:{missing}", f"/channels/{missing}",
+        ):  # fmt: skip
+            page.goto(at(browser, path))
+            assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
+
+
 def test_repairs_are_not_squeezed_to_a_word_per_line_on_a_phone(page: Page, seat: Browser) -> None:
     page.set_viewport_size({"width": 320, "height": 700})
     page.goto(at(seat, "/health"))
