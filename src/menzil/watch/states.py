@@ -32,8 +32,9 @@ def sentence(row: Mapping[str, Any], now: datetime) -> str:
             return f"full {row['in_flight']}/{row['max_concurrency']}"
         case "rate":
             return f"at its rate, next in {left}" if left else "at its rate"
-    if row["waiting"] and row["workers"] == 0:
-        return "no worker serves it"
+    if (row["waiting"] or row["in_flight"]) and row["workers"] == 0:
+        # What is in flight may be that of a worker that is gone.
+        return "no worker serves it" if row["waiting"] else "in flight, no worker serves it"
     if row["in_flight"] or row["waiting"]:
         return "at work" if row["in_flight"] else "waits"
     return f"{number(row['scheduled'])} for later" if row["scheduled"] else "idle"

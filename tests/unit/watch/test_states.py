@@ -34,6 +34,7 @@ def row(**given: Any) -> dict[str, Any]:
         ({"waiting": 3}, "waits"),
         ({"waiting": 3, "in_flight": 1}, "at work"),
         ({"waiting": 3, "workers": 0}, "no worker serves it"),
+        ({"in_flight": 3, "workers": 0}, "in flight, no worker serves it"),
         ({"waiting": 3, "workers": None}, "waits"),
         ({"workers": 0}, "idle"),
         ({"scheduled": 12_000}, "10,000+ for later"),

@@ -67,8 +67,10 @@ def kind(held_by: str | None) -> str:
 
 def state_kind(row: dict[str, Any]) -> str:
     """The colour of a channel's state."""
-    missed = row["held_by"] is None and row["waiting"] and row["workers"] == 0
-    return "bad" if missed else "idle" if row["state"] == "idle" else kind(row["held_by"])
+    missed = row["held_by"] is None and row["workers"] == 0
+    if missed and (row["waiting"] or row["in_flight"]):
+        return "bad" if row["waiting"] else "warn"  # a worker that stops may end what it has
+    return "idle" if row["state"] == "idle" else kind(row["held_by"])
 
 
 PAGE = Page(
