@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from menzil.model.errors import UsageError
-from menzil.spark import lake
+from menzil.spark import lake, read
 from menzil.spark.jobs.export import export
+from menzil.spark.jobs.replay import plan_replay
+from menzil.spark.lake.promote import Promoted, values
 from menzil.spark.lake.table import open_lake
 from menzil.spark.session import explain
+from tests.spark.lake_history import DECEMBER, fill, in_database, in_lake
 from tests.spark.test_lake_sweep import filled
 
 SPARK: Any = None  # what is refused is refused before Spark is asked
@@ -99,3 +103,37 @@ def test_files_that_are_gone_or_damaged_are_missed_whatever_the_session_ignores(
     finally:
         for name in names:
             spark.conf.unset(name)
+
+
+@pytest.mark.slow
+def test_times_are_moments_whatever_a_session_takes_a_timestamp_for(
+    spark: SparkSession, db: str, tmp_path: Path
+) -> None:
+    fill(db, 1, 12)
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    assert zone is not None
+    turn = datetime(2025, 1, 1, tzinfo=UTC)
+    spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    try:
+        assert export(spark, db, tmp_path).rows == 12
+        frame = lake.read(spark, tmp_path)
+        assert {kind for _, kind in frame.dtypes if kind.startswith("time")} == {"timestamp"}
+        assert in_lake(tmp_path, spark) == in_database(db)
+        assert odd(lake.read(spark, tmp_path, months=[DECEMBER])) == {0}
+        assert odd(lake.read(spark, tmp_path, start=turn)) == {1}
+        assert plan_replay(spark, db, tmp_path, run_id="r", start=turn).messages == 6
+        assert odd(read(spark, db, "archive", where="created_at < '2025-01-01 05:45'")) == {0}
+        text = json.dumps({"at": "2025-01-01T01:00:00+01:00"})
+        published = spark.createDataFrame([(text, '{"event_type": "order"}')], "payload string, metadata string")
+        (row,) = published.select(*values([Promoted("order", "at", "p_at", "timestamp")])).toArrow().to_pylist()
+        assert row["p_at"] == turn
+        assert lake.verify(tmp_path, db, spark=spark).problems == ()
+    finally:
+        spark.conf.unset("spark.sql.timestampType")
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+
+def odd(frame: DataFrame) -> set[int]:
+    """Messages with odd ids are January's, the others December's."""
+    return {row.id % 2 for row in frame.select("id").collect()}

@@ -19,11 +19,13 @@ from menzil.spark.lake.fingerprint import Fingerprint
 from menzil.spark.lake.promote import Promoted, values
 from menzil.spark.lake.schema import COLUMNS
 from menzil.spark.read import read
+from menzil.spark.source.relations import in_ddl
 
 #: Tries that did not succeed, up to so many bytes, are sent to every task instead of sorting all messages by id. They
 #: pass through the driver, each with an error of up to 8 KB and what is around it.
 BROADCAST, AROUND = 32 << 20, 200
 
+_ATTEMPTS = in_ddl(COLUMNS["attempts"])
 _TRY = ("attempt", "outcome", "leased_at", "ended_at", "worker", "error", "status_code", "duration_ms")
 
 # The try that succeeded is the message itself; this is how the view attempts shows it. The fingerprint proves it.
@@ -44,7 +46,7 @@ def rows(
 ) -> DataFrame:
     """Messages of the month that are in these parts, of which the database said this. Driver; reads no message yet."""
     messages = reduce(DataFrame.unionByName, [messages_of(spark, dsn, month, part) for part in parts])
-    none = F.array().cast(COLUMNS["attempts"])
+    none = F.array().cast(_ATTEMPTS)
     frame = messages.withColumn("failed", none)
     if any(each.failed_attempt_count for each in archive):
         low = min(each.min_id for each in archive if each.min_id is not None)
@@ -52,7 +54,7 @@ def rows(
         tries = _failed(spark, dsn, month, low, high)
         frame = messages.join(F.broadcast(tries) if few(conn, month, low, high) else tries, "id", "left")
     success = F.expr(f"case when status = 'completed' then array({_SUCCESS}) else array() end")
-    every = F.concat(F.coalesce("failed", none), success.cast(COLUMNS["attempts"]))
+    every = F.concat(F.coalesce("failed", none), success.cast(_ATTEMPTS))
     columns = [F.col(name) for name in COLUMNS if name != "attempts"]
     return frame.select(*columns, every.alias("attempts"), *values(promotions))
 
@@ -85,7 +87,7 @@ def _failed(spark: SparkSession, dsn: str, month: str, low: int, high: int) -> D
     tries = tries.where(
         (F.col("outcome") != "completed") & (F.col("ended_at") >= _time(moment(layout.month_start(month))))
     )
-    in_order = F.array_sort(F.collect_list(F.struct(*_TRY))).cast(COLUMNS["attempts"])
+    in_order = F.array_sort(F.collect_list(F.struct(*_TRY))).cast(_ATTEMPTS)
     return tries.groupBy(F.col("message_id").alias("id")).agg(in_order.alias("failed"))
 
 

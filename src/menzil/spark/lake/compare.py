@@ -129,6 +129,6 @@ def _inside(parts: Iterable[Part]) -> Column:
     for part in parts:
         mine = (xid >= F.lit(part.start)) & (xid < F.lit(part.until))
         if part.created_until is not None:
-            mine &= F.col("created_at") < F.lit(part.created_until).cast("timestamp")
+            mine &= F.col("created_at") < F.lit(part.created_until).cast("timestamp_ltz")
         inside |= mine
     return inside

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from menzil.spark.source.relations import in_ddl
+
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
@@ -26,7 +28,7 @@ _FINITE = "1.7976931348623157E308D"
 _YEARS = "-62135596800000000 and 253402300799999999"
 
 _DOUBLE = "try_variant_get({piece}, '$', 'double')"
-_TIME = "try_cast(upper(try_variant_get({piece}, '$', 'string')) as timestamp)"
+_TIME = "try_cast(upper(try_variant_get({piece}, '$', 'string')) as timestamp_ltz)"
 _NUMBER = "(schema_of_variant({piece}) = 'BIGINT' or schema_of_variant({piece}) like 'DECIMAL%')"
 #: A value of each type, from the variant {piece}; NULL for a value of another type.
 _VALUES = {
@@ -118,5 +120,5 @@ def values(promotions: Sequence[Promoted]) -> list[Column]:
         field = next(each.field for each in promotions if each.column == column)
         piece = f"try_variant_get(try_parse_json(payload), '$.{field}', 'variant')"
         mine = F.get_json_object("metadata", "$.event_type").isin(types)
-        found.append(F.when(mine, F.expr(_VALUES[kind].format(piece=piece))).cast(kind).alias(column))
+        found.append(F.when(mine, F.expr(_VALUES[kind].format(piece=piece))).cast(in_ddl(kind)).alias(column))
     return found

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from menzil.spark.lake.errors import LakeDamagedError
-from menzil.spark.source.relations import RELATIONS
+from menzil.spark.source.relations import RELATIONS, in_ddl
 
 if TYPE_CHECKING:
     from pyiceberg.partitioning import PartitionSpec
@@ -140,7 +140,7 @@ def order(schema: Schema) -> SortOrder:
 
 def ddl(columns: dict[str, str]) -> str:
     """As Spark reads it."""
-    return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+    return ", ".join(f"`{name}` {in_ddl(kind)}" for name, kind in columns.items())
 
 
 def arrow(columns: dict[str, str]) -> Any:

@@ -6,6 +6,7 @@ travel as text, numeric as double.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,12 +31,19 @@ _SPARK = {
     "double": "double",
     "interval": "string",
 }
+_TIMESTAMP = re.compile(r"\btimestamp\b")
 _CAST = {"jsonb": "text", "uuid": "text", "xid8": "text", "interval": "text"}
 # What no double can hold is an error in PostgreSQL; one odd number must not keep a month from being read.
 _DOUBLE = (
     "case when abs({0}) between 2.4704e-324 and 1.7976931348623157e308 then {0} when abs({0}) > 1 "
     "then sign({0}) * 1.7976931348623157e308 when {0} is not null then 0 end"
 )
+
+
+def in_ddl(kind: str) -> str:
+    """A type as Spark reads it. A session may take `timestamp` for a time without a zone (spark.sql.timestampType), and
+    would then compare it with moments by a zone of its own."""
+    return _TIMESTAMP.sub("timestamp_ltz", kind)
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,7 @@ class Relation:
     @property
     def ddl(self) -> str:
         """The schema as Spark reads it."""
-        return ", ".join(f"{column.name} {column.spark_type}" for column in self.columns)
+        return ", ".join(f"{column.name} {in_ddl(column.spark_type)}" for column in self.columns)
 
     def column(self, name: str) -> Column:
         """The column of this name; Spark compares names without case, and so does this."""
@@ -91,7 +99,7 @@ class Relation:
     def chosen(self, names: Sequence[str] | None) -> str:
         """The schema of these columns only: the projection, as Spark reads it."""
         columns = self.columns if names is None else [self.column(name) for name in names]
-        return ", ".join(f"{column.name} {column.spark_type}" for column in columns)
+        return ", ".join(f"{column.name} {in_ddl(column.spark_type)}" for column in columns)
 
     def asked(self, schema: StructType) -> list[tuple[Column, str]]:
         """The columns of this schema, each with its name there. Refuses a type that the values do not have."""

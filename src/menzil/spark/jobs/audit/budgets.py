@@ -37,7 +37,7 @@ def budgets(events: DataFrame | None, max_retries: int | None, policies: DataFra
         return frame
     # A setting that was never changed has always been what it is.
     never = setting.agg(F.count("*").alias("changes")).where("changes = 0")
-    since = F.lit(None).cast("timestamp")
+    since = F.lit(None).cast("timestamp_ltz")
     return frame.unionByName(
         never.select(
             F.lit(EVERYBODY).alias("channel"), since.alias("since"), since.alias("until"),
@@ -54,7 +54,7 @@ def _unchanged(events: DataFrame, policies: DataFrame | None) -> DataFrame:
     if policies is not None:
         made = made.unionByName(policies.select(F.col("name").alias("channel"), F.col("max_retries").cast("bigint")))
     changed = events.where("event_type = 'retry_policy.changed'").select(F.col("entity_id").alias("channel")).distinct()
-    always = F.lit(None).cast("timestamp")
+    always = F.lit(None).cast("timestamp_ltz")
     silent = (
         made.groupBy("channel").agg(F.max("max_retries").alias("max_retries")).join(changed, "channel", "left_anti")
     )
@@ -74,7 +74,7 @@ def _timeline(changes: DataFrame) -> DataFrame:
     )
     before = numbered.where("n = 1").select(
         "channel",
-        F.lit(None).cast("timestamp").alias("since"),
+        F.lit(None).cast("timestamp_ltz").alias("since"),
         F.col("created_at").alias("until"),
         F.col("before").alias("max_retries"),
     )

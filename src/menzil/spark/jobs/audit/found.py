@@ -17,7 +17,7 @@ def violations(
         F.col(id).cast("bigint").alias("message_id"),
         (F.lit(None) if other is None else other).cast("bigint").alias("other_id"),
         F.col("channel").cast("string").alias("channel"),
-        at.cast("timestamp").alias("at"),
+        at.cast("timestamp_ltz").alias("at"),
         detail.cast("string").alias("detail"),
     )
 

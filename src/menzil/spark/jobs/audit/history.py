@@ -12,7 +12,7 @@ from pyspark.sql.types import ArrayType
 #: An error that must not be retried begins so; the engine asks the same.
 PERMANENT = r"^\s*\[(PERMANENT|DISABLE)\]"
 
-TRIES = "array<struct<attempt:bigint,outcome:string,leased_at:timestamp,ended_at:timestamp,permanent:boolean>>"
+TRIES = "array<struct<attempt:bigint,outcome:string,leased_at:timestamp_ltz,ended_at:timestamp_ltz,permanent:boolean>>"
 
 #: The tries that count against the retry budget.
 FAILURES = ("failed", "recovered")

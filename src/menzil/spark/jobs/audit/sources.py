@@ -84,7 +84,7 @@ def read_ledger(spark: SparkSession, path: str) -> DataFrame:
         frame = spark.read.parquet(path)
     if "id" not in frame.columns:
         raise UsageError("The ledger has no column id.", hint=f"it has {', '.join(frame.columns) or 'none'}")
-    told = [F.col("acknowledged_at").cast("timestamp")] if "acknowledged_at" in frame.columns else []
+    told = [F.col("acknowledged_at").cast("timestamp_ltz")] if "acknowledged_at" in frame.columns else []
     found = frame.select(F.col("id").cast("bigint").alias("id"), *told)
     if not found.where("id is null").isEmpty():  # a message that was acknowledged, and nobody would look for it
         hint = "each line has an id: a number in a column of CSV, or a JSON object on a line of its own"

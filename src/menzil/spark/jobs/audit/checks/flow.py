@@ -49,7 +49,7 @@ def concurrency(leases: DataFrame, spans: DataFrame, live: DataFrame | None) -> 
         leases = leases.unionByName(
             begun.join(ids, "channel").select(
                 F.col("id").cast("bigint").alias("id"), "channel", "endpoint_id",
-                F.col("processing_started_at").alias("leased_at"), F.lit(None).cast("timestamp").alias("ended_at"),
+                F.col("processing_started_at").alias("leased_at"), F.lit(None).cast("timestamp_ltz").alias("ended_at"),
             )
         )  # fmt: skip
     steps = leases.select(
