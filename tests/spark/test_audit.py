@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
 
 from menzil.model.errors import MenzilError
 from menzil.spark.jobs.audit import AuditReport, History, audit_history
@@ -151,6 +152,16 @@ def test_audit_without_limits_queue_or_ledger_says_what_it_cannot_tell(spark: Sp
     assert {check.kind for check in report.checks if check.skipped} == {"lost", "ended-and-live", "concurrency", "rate"}
     assert [check.kind for check in report.checks] == list(KINDS)
     assert report.notes[0].startswith("7 ids between 1 and 9 are not in this history")
+
+
+def test_the_story_of_a_violation_may_hold_a_time_that_python_has_no_wall_clock_for(spark: SparkSession) -> None:
+    messages = made(spark, [(1, "free-4", 0, 9)]).withColumn(
+        "expires_at", lit("0001-01-01T00:00:00Z").cast("timestamp")
+    )
+    report = audited(spark, messages, events=None)
+    assert found(report) == {"late": [1]}
+    assert report.stories[1]["expires_at"] == datetime.min.replace(tzinfo=UTC)
+    assert report.violations[0].at == BEGIN
 
 
 def test_sentences_tell_times_of_utc_in_a_session_of_another_zone(spark: SparkSession) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -177,6 +178,46 @@ def test_what_spark_lets_pass_the_engine_takes_and_what_it_refuses_the_engine_re
         except psycopg.Error:
             taken = False
         assert (json_problem(text, 1024) is None) == taken, text[:80]
+
+
+def test_a_time_that_the_engine_refuses_is_shown_in_the_plan_and_costs_no_other_row(
+    spark: SparkSession, db: str, conn: psycopg.Connection[Any], tmp_path: Path
+) -> None:
+    from menzil.spark.jobs.send import plan_send, send
+
+    # Go's zero time, what many tables say for "never", and the first and last that pass.
+    times = ["0001-01-01 00:00:00", "9999-12-31 23:59:59", "0001-01-02 00:00:00", "9999-12-31 00:00:00"]
+    rows = ", ".join(f"('{{}}', {n}, timestamp'{at}Z')" for n, at in enumerate(times))
+    frame = spark.sql(f"select * from values {rows} as t (payload, priority, scheduled_at)")
+    plan = plan_send(spark, frame, db, send_id="zero", endpoint="billing")
+    assert plan.reasons == {"A schedule or expiry must lie in the years 1 to 9999.": 2}
+    assert plan.refused_rows[0]["scheduled_at"] == datetime.min.replace(tzinfo=UTC)
+    rejects = str(tmp_path / "rejects")
+    assert send(spark, frame, db, send_id="zero", endpoint="billing", rejects=rejects, plan=plan).messages == 2
+    assert sorted(row[0] for row in sent(conn, "priority")) == [2, 3]
+
+
+@pytest.mark.parametrize("empty", ["", " "])
+def test_an_id_that_is_empty_is_refused_because_it_would_tell_no_run_from_another(
+    spark: SparkSession, db: str, conn: psycopg.Connection[Any], orders: DataFrame, tmp_path: Path, empty: str
+) -> None:
+    from menzil.spark.jobs.export import export
+    from menzil.spark.jobs.fanout import fanout, plan_fanout
+    from menzil.spark.jobs.replay import plan_replay, replay
+    from menzil.spark.jobs.send import plan_send, send
+    from menzil.spark.session import explain
+
+    for job in (plan_send, send, plan_fanout, fanout):
+        with pytest.raises(UsageError, match="The send id is empty"):
+            job(spark, orders, db, send_id=empty)
+    for job in (plan_replay, replay, export):
+        with pytest.raises(UsageError, match="The run id is empty"):
+            job(spark, dsn=db, lake=str(tmp_path), run_id=empty)
+    writer = orders.selectExpr("'{}' as payload").write.format("menzil").option("dsn", db).option("endpoint", "mail")
+    with pytest.raises(Exception, match="The sendId is empty") as caught:
+        writer.option("sendId", empty).mode("append").save()
+    assert explain(caught.value).hint == "perhaps a variable is not set"
+    assert sent(conn) == []
 
 
 def test_an_endpoint_that_takes_no_messages_is_refused_before_spark_reads_a_row(

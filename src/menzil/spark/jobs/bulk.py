@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from menzil.model.errors import InvalidValueError
+from menzil.spark.jobs.few import few
 from menzil.spark.lake.layout import directory
 
 #: Rows that a plan shows: messages as they would be sent, and refused ones with their reasons.
@@ -61,25 +61,23 @@ def by_count(counts: Mapping[str, int]) -> dict[str, int]:
 
 def sample(messages: DataFrame) -> list[dict[str, Any]]:
     """A few messages, for people."""
-    return [_shown(row) for row in messages.limit(SAMPLE).collect()]
+    return [_shown(row) for row in few(messages.limit(SAMPLE))]
 
 
 def refused_rows(rows: DataFrame) -> list[dict[str, Any]]:
     """The first of those that would be refused, for people."""
-    return [_shown(row) for row in rows.where("_problem is not null").limit(REFUSED_SHOWN).collect()]
+    return [_shown(row) for row in few(rows.where("_problem is not null").limit(REFUSED_SHOWN))]
 
 
-def _shown(row: Row) -> dict[str, Any]:
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
     """What is not there is left out, bodies are cut, bytes are counted."""
-    named = {name.removeprefix("_"): value for name, value in row.asDict().items() if value is not None}
+    named = {name.removeprefix("_"): value for name, value in row.items() if value is not None}
     return {name: _cut(value) for name, value in named.items()}
 
 
 def _cut(value: Any) -> Any:
     if isinstance(value, bytes | bytearray):
         return f"{len(value)} bytes"
-    if isinstance(value, datetime):  # Spark gives the wall clock of this machine, without a zone
-        return value.astimezone(UTC)
     return value[:LONGEST] + "…" if isinstance(value, str) and len(value) > LONGEST else value
 
 

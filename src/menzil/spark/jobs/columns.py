@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 )
 
 from menzil.model.errors import UsageError
+from menzil.spark.source.relations import in_ddl
 
 #: What a message may be given beside its body, and as which type of Spark.
 OPTIONS = {
@@ -101,7 +102,7 @@ def _option(word: str, wanted: str, value: Column, kind: DataType) -> tuple[Colu
         return value, None
     if isinstance(kind, TimestampType) and wanted == "timestamp":
         return value, None
-    read = value.try_cast(wanted)
+    read = value.try_cast(in_ddl(wanted))
     return read, F.when(value.isNotNull() & read.isNull(), F.lit(f"The {word} is not {_MEANT[wanted]}."))
 
 

@@ -33,6 +33,7 @@ from menzil.spark.lake.place import address, shown
 from menzil.spark.lake.schema import MESSAGES
 from menzil.spark.lake.table import Lake, open_for_writing, register
 from menzil.spark.parquet.write import Written
+from menzil.spark.source.options import demand_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,6 +108,8 @@ def export(
         raise UsageError(f"months is one text, {months!r}.", hint=f"give a list: months=[{months!r}]")
     for month in months or ():
         layout.demand_month(month)
+    if run_id is not None:
+        demand_id(run_id, "run id")
     tell = progress or (lambda _step, _month, _rows: None)
     dsn = for_driver(dsn)  # tasks have another environment
     root = address(lake, spark)

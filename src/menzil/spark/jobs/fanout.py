@@ -25,6 +25,7 @@ from menzil.spark.jobs.match import Subscription, demand_shallow
 from menzil.spark.jobs.plainly import plainly
 from menzil.spark.jobs.refuse import problems
 from menzil.spark.source.door import ask
+from menzil.spark.source.options import demand_id
 
 #: An event has a type where a message has an endpoint.
 _WORDS = {"event_type": "string"} | {word: kind for word, kind in OPTIONS.items() if word != "endpoint"}
@@ -120,6 +121,7 @@ def plan_fanout(
     columns: Mapping[str, str] | None = None,
 ) -> FanoutPlan:
     """Find out who would get which event, and send nothing."""
+    demand_id(send_id, "send id")
     return _plan(fan(frame, dsn, event_type=event_type, payload=payload, columns=columns), dsn, send_id)
 
 
@@ -165,6 +167,7 @@ def fanout(
 
     `rejects` and `plan` are those of send().
     """
+    demand_id(send_id, "send id")
     started = time.monotonic()
     before = already_sent(dsn, send_id)
     if before is not None:

@@ -23,6 +23,8 @@ _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,255}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _ODD = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 _EXPONENT = re.compile(r"\d[eE][+-]?\d\d")
+#: The times that menzil._check_options lets pass, in microseconds: a day from both ends, for the zones of the world.
+YEARS = (-62_135_510_400_000_000, 253_402_214_400_000_000)
 _UUID = r"^\{?[0-9a-fA-F]{4}(-?[0-9a-fA-F]{4}){7}\}?$"
 
 
@@ -126,6 +128,10 @@ def _option_problems(has: list[str]) -> Iterator[Column]:
             yield F.when((size < 1) | (size > 1024) | F.contains(F.col(word), F.lit("\x00")), said)
     if "correlation_id" in has:
         yield F.when(~F.col("correlation_id").rlike(_UUID), F.lit("The correlation id is not a UUID."))
+    for word in ("scheduled_at", "expires_at"):
+        if word in has:
+            far = ~F.unix_micros(word).between(*YEARS)
+            yield F.when(far, F.lit("A schedule or expiry must lie in the years 1 to 9999."))
     if "expires_at" in has and "scheduled_at" in has:
         early = F.col("expires_at") <= F.col("scheduled_at")
         yield F.when(early, F.lit("The message would expire before it is due."))

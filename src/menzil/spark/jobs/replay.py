@@ -23,6 +23,7 @@ from menzil.spark.jobs.order import in_order
 from menzil.spark.jobs.plainly import of_lake
 from menzil.spark.source.door import ask
 from menzil.spark.source.endpoints import closed
+from menzil.spark.source.options import demand_id
 
 STATUSES = ("completed", "failed", "expired", "cancelled")
 
@@ -126,6 +127,7 @@ def plan_replay(
     rate: float | None = None,
 ) -> ReplayPlan:
     """Say how many messages would go where, and how long that takes. Reads two columns, and those of `where`."""
+    demand_id(run_id, "run id")
     rows = chosen(spark, lake, dsn, endpoint=endpoint, start=start, end=end, status=status, where=where)
     return _plan(rows, dsn, run_id, rate, _names(endpoint) or ())
 
@@ -176,6 +178,7 @@ def replay(
 
     With a `plan` of the same replay the first look is not repeated.
     """
+    demand_id(run_id, "run id")
     started = time.monotonic()
     before = already_sent(dsn, send_id(run_id))
     if before is not None:

@@ -21,6 +21,7 @@ from menzil.spark.jobs.plainly import plainly
 from menzil.spark.jobs.refuse import problems
 from menzil.spark.source.door import ask
 from menzil.spark.source.endpoints import closed, demand_open
+from menzil.spark.source.options import demand_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,7 @@ def plan_send(
     columns: Mapping[str, str] | None = None,
 ) -> SendPlan:
     """Look at every row and send none. One pass over the frame, one more when endpoints are a column."""
+    demand_id(send_id, "send id")
     return _plan(checked(spark, frame, dsn, endpoint=endpoint, payload=payload, columns=columns), dsn, send_id)
 
 
@@ -113,6 +115,7 @@ def send(
     others are then sent. Without it one such row stops the send. With a `plan` of the same frame the first look is not
     repeated.
     """
+    demand_id(send_id, "send id")
     started = time.monotonic()
     before = already_sent(dsn, send_id)
     if before is not None:  # the source may be gone by now, and need not be read

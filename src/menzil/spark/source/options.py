@@ -37,6 +37,20 @@ def dsn_of(options: Mapping[str, str]) -> Dsn:
     return for_source(options.get("dsn"))
 
 
+def send_id_of(options: Mapping[str, str]) -> str | None:
+    """The option `sendId`; None when it was not given."""
+    given = options.get("sendId", options.get("sendid"))
+    if given is not None:
+        demand_id(given, "sendId")
+    return given
+
+
+def demand_id(given: str, name: str) -> None:
+    """Refuse an id without a letter, as a variable that is not set makes it: it would tell no run from another."""
+    if not given.strip():
+        raise UsageError(f"The {name} is empty.", hint="perhaps a variable is not set")
+
+
 def number(options: Mapping[str, str], name: str, least: int = 1) -> int | None:
     """A whole number, or None when it was not given. Options have no case."""
     given = options.get(name) or options.get(name.lower())

@@ -18,7 +18,7 @@ from menzil.ops import pipeline
 from menzil.spark.source.columns import shape_of
 from menzil.spark.source.door import ask
 from menzil.spark.source.endpoints import demand_open
-from menzil.spark.source.options import WRITE_STREAM, dsn_of, must_be_known
+from menzil.spark.source.options import WRITE_STREAM, dsn_of, must_be_known, send_id_of
 from menzil.spark.source.sentence import sentence_first
 from menzil.spark.source.staging import Staged, stage
 
@@ -48,7 +48,7 @@ class MenzilStreamWriter(_Base):  # type: ignore[misc]
         self.dsn = dsn_of(options)
         if self.shape.endpoint is not None:
             demand_open(self.dsn, [self.shape.endpoint])
-        self.query = options.get("sendId") or options.get("sendid")
+        self.query = send_id_of(options)
         self.what = options.get("what") or "stream"
 
     def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:

@@ -17,7 +17,7 @@ from menzil.ops import pipeline
 from menzil.spark.source.columns import shape_of
 from menzil.spark.source.door import ask
 from menzil.spark.source.endpoints import demand_open
-from menzil.spark.source.options import WRITE, dsn_of, must_be_known
+from menzil.spark.source.options import WRITE, dsn_of, must_be_known, send_id_of
 from menzil.spark.source.sentence import sentence_first
 from menzil.spark.source.staging import Staged, stage
 
@@ -38,7 +38,7 @@ class MenzilWriter(DataSourceArrowWriter):
         must_be_known(options, WRITE)
         self.shape = shape_of(schema, options)
         self.dsn = dsn_of(options)
-        self.send_id = options.get("sendId") or options.get("sendid") or uuid4().hex
+        self.send_id = send_id_of(options) or uuid4().hex
         if self.shape.endpoint is not None and not self._is_done():
             demand_open(self.dsn, [self.shape.endpoint])
         self.staging = ask(self.dsn, pipeline.bulk_open(self.send_id, options.get("what"))).staging

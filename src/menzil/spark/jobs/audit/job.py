@@ -21,6 +21,7 @@ from menzil.spark.jobs.audit.history import History, leases, slim
 from menzil.spark.jobs.audit.limits import limits
 from menzil.spark.jobs.audit.result import KINDS, AuditReport, Check, Violation
 from menzil.spark.jobs.audit.sources import opened
+from menzil.spark.jobs.few import few
 
 Progress = Callable[[str], None]
 
@@ -142,10 +143,10 @@ def _account(messages: DataFrame, history: History) -> tuple[dict[str, int], Any
 
 def _samples(found: DataFrame, number: int) -> list[Violation]:
     place = F.row_number().over(Window.partitionBy("kind").orderBy("message_id", "at"))
-    rows = found.withColumn("n", place).where(F.col("n") <= number).drop("n").collect()
+    rows = few(found.withColumn("n", place).where(F.col("n") <= number).drop("n"))
     order = list(KINDS)
     rows.sort(key=lambda row: (order.index(row["kind"]), row["message_id"]))
-    return [Violation(**row.asDict()) for row in rows]
+    return [Violation(**row) for row in rows]
 
 
 def _stories(history: History, sampled: list[Violation]) -> dict[int, dict[str, Any]]:
@@ -159,8 +160,8 @@ def _stories(history: History, sampled: list[Violation]) -> dict[int, dict[str, 
                      "attempts")
         if name in history.messages.columns
     ]  # fmt: skip
-    rows = history.messages.where(F.col("id").isin(ids)).select(*wanted).limit(2 * len(ids)).collect()
-    return {row["id"]: row.asDict(recursive=True) for row in rows}
+    rows = few(history.messages.where(F.col("id").isin(ids)).select(*wanted).limit(2 * len(ids)))
+    return {row["id"]: row for row in rows}
 
 
 def _check(kind: str, number: int, history: History) -> Check:
