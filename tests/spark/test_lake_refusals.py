@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import psycopg
+import pyarrow.parquet as pq
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from menzil.spark import lake
 from tests.integration.cli.user import User
 from tests.spark.test_lake_sweep import filled
 
@@ -62,3 +64,20 @@ def test_days_that_cannot_be_counted_are_refused(db: str, days: str) -> None:
 def test_what_only_an_export_does_is_refused_beside_verify(db: str, tmp_path: Path, more: tuple[str, ...]) -> None:
     said = User(db).fails("pipeline", "export", "--lake", str(tmp_path), "--verify", *more)
     assert said.startswith("Error: --verify only looks")
+
+
+def test_a_report_names_the_file_that_is_rotten_cut_or_gone(db: str, tmp_path: Path) -> None:
+    filled(tmp_path, db, 2)
+    path = Path(lake.files(tmp_path)[0])
+    whole = path.read_bytes()
+    ids = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    last = (ids.dictionary_page_offset or ids.data_page_offset) + ids.total_compressed_size - 1
+    command = ("report", "--lake", str(tmp_path), "--out", str(tmp_path / "report.html"))
+    for damaged in (whole[:last] + bytes([whole[last] ^ 1]) + whole[last + 1 :], whole[: len(whole) // 2]):
+        path.write_bytes(damaged)
+        assert User(db).fails(*command).startswith(f"Error: {path} cannot be read: ")
+    path.unlink()
+    said = User(db).fails(*command)
+    assert said.startswith(f"Error: {path} is missing.\nHint: ")
+    assert "--verify" in said
+    assert not (tmp_path / "report.html").exists()

@@ -24,7 +24,8 @@ from menzil.model.errors import ConnectionFailedError, UsageError
 from menzil.spark import frozen, get_session, read
 from menzil.spark.session import archive, cache, explain, java, launch
 from menzil.spark.session.defaults import settings
-from menzil.spark.session.launch import command, ordinary
+from menzil.spark.session.home import must_fit
+from menzil.spark.session.launch import command, ordinary, spark_home
 from menzil.spark.session.master import asked_for, elsewhere, must_be_there
 from menzil.spark.session.outside import configured
 from menzil.spark.session.progress import Progress, line
@@ -196,6 +197,47 @@ def test_what_spark_submit_sets_stays_and_secrets_stay_hidden() -> None:
     assert not {"spark.sql.shuffle.partitions", "spark.ui.enabled"} & set(ours)
     assert ours["spark.redaction.regex"].startswith("pin|")
     assert "dsn" in ours["spark.redaction.regex"]
+
+
+def test_a_spark_home_that_pyspark_cannot_use_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    with pytest.raises(UsageError, match=r"SPARK_HOME is .*, and there is no Spark\."):
+        must_fit()
+    for name in ("bin", "jars"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "bin" / "spark-submit").touch()
+    must_fit()  # a Spark that is put together otherwise may be as good
+    (tmp_path / "jars" / "spark-core_2.12-3.5.1-amzn-0.jar").touch()
+    with pytest.raises(UsageError, match=r"SPARK_HOME is .*, a Spark 3\.5, and PySpark here is \d+\.\d+\.") as caught:
+        must_fit()
+    assert caught.value.hint == "unset it: PySpark brings a Spark along; or install pyspark==3.5.*"
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    must_fit()  # spark-submit has started it
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT")
+    monkeypatch.setenv("SPARK_HOME", spark_home())
+    must_fit()
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (  # both as Spark 4.3 says it
+            'Lost task 0.0: java.io.IOException: Cannot run program "/opt/python9": error=2, No such file\n\tat x',
+            'Cannot run program "/opt/python9": error=2, No such file',
+        ),
+        (
+            "(localhost executor driver): org.apache.spark.SparkException: \nError from python worker:\n"
+            "  /usr/bin/python3: No module named 'pyspark'\nPYTHONPATH was:\n  /x\n\tat x.y",
+            "/usr/bin/python3: No module named 'pyspark'",
+        ),
+    ],
+)
+def test_a_python_of_tasks_that_does_not_start_is_named_with_the_variable(told: str, why: str) -> None:
+    error = explain(RuntimeError(f"Job aborted due to stage failure: {told}"))
+    assert error.message == f"The Python of Spark's tasks does not start: {why}."
+    assert error.hint is not None
+    assert error.hint.startswith("unset PYSPARK_PYTHON")
 
 
 def test_a_connect_server_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,16 +102,18 @@ class _Lake:
     """The files of a lake, read by Arrow."""
 
     def __init__(self, place: str) -> None:
+        from menzil.spark.lake.errors import in_words
         from menzil.spark.lake.place import file_system
         from menzil.spark.lake.read import data_files, month_of
         from menzil.spark.lake.schema import EVENTS, MESSAGES
         from menzil.spark.lake.table import open_lake
 
-        lake = open_lake(place)
-        self._system = file_system(lake.root, lake.options)
-        self._files = [(month_of(file), file.file_path, file.record_count) for file in data_files(lake, MESSAGES)]
-        told = bool(lake.memory(EVENTS).labels)
-        self._events = [file.file_path for file in data_files(lake, EVENTS)] if told else None
+        with in_words():
+            lake = open_lake(place)
+            self._system = file_system(lake.root, lake.options)
+            self._files = [(month_of(file), file.file_path, file.record_count) for file in data_files(lake, MESSAGES)]
+            told = bool(lake.memory(EVENTS).labels)
+            self._events = [file.file_path for file in data_files(lake, EVENTS)] if told else None
 
     def rows(self, start: datetime | None, end: datetime | None) -> int:
         """How many messages lie in files that may have some of this range."""
@@ -162,16 +164,23 @@ class _Lake:
         import pyarrow
         import pyarrow.parquet
 
-        from menzil.spark.lake.place import inside
+        from menzil.spark.lake.errors import LakeDamagedError
+        from menzil.spark.lake.place import inside, shown
 
         for path in paths:
-            with self._system.open_input_file(inside(path)) as stream, pyarrow.parquet.ParquetFile(stream) as file:
-                for batch in file.iter_batches(columns=columns):
-                    yield [
-                        (column.cast(pyarrow.timestamp("us", "UTC")).cast("int64") if _is_time(column) else column)
-                        .to_pylist()
-                        for column in (batch.column(name) for name in columns)
-                    ]  # fmt: skip
+            try:
+                with self._system.open_input_file(inside(path)) as stream:
+                    file = pyarrow.parquet.ParquetFile(stream, page_checksum_verification=True)
+                    for batch in file.iter_batches(columns=columns):
+                        yield [
+                            (column.cast(pyarrow.timestamp("us", "UTC")).cast("int64") if _is_time(column) else column)
+                            .to_pylist()
+                            for column in (batch.column(name) for name in columns)
+                        ]  # fmt: skip
+            except FileNotFoundError as error:
+                raise LakeDamagedError(f"{shown(path)} is missing.") from error
+            except (pyarrow.ArrowException, OSError) as error:
+                raise LakeDamagedError(f"{shown(path)} cannot be read: {str(error).splitlines()[0]}.") from error
 
 
 def _is_time(column: object) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from menzil.spark.lake.compare import archive_problems, event_problems
+from menzil.spark.lake.errors import LakeDamagedError
 from menzil.spark.lake.fingerprint import Fingerprint, of_files
 from menzil.spark.lake.memory import total
 from menzil.spark.lake.place import file_system, inside, shown
@@ -93,7 +94,10 @@ def content_problems(spark: SparkSession, lake: Lake, name: str, files: Sequence
     except Exception as error:
         from menzil.spark.session import explain
 
-        return file_problems(lake, files, whole=True) or [f"The files cannot be read: {explain(error).message}"]
+        told, damaged = explain(error), file_problems(lake, files, whole=True)
+        if not damaged and not isinstance(told, LakeDamagedError):
+            raise told from error  # the files are well: what failed is Spark, or a Python of its tasks
+        return damaged or [f"The files cannot be read: {told.message}"]
     wrong = []
     for label in sorted({EVENTS} if name == EVENTS else {month_of(file) for file in files}):
         mine = [file for file in files if name == EVENTS or month_of(file) == label]

@@ -10,6 +10,14 @@ from menzil.spark.session.launch import how_it_ended
 
 _REACH = "check the dsn, as seen from the machines of the cluster"
 _MEMORY = "give the driver more with conf={'spark.driver.memory': '2g'}, or read fewer columns"
+_PYTHON = (
+    "unset PYSPARK_PYTHON and spark.pyspark.python, or name a Python there that has menzil[spark] on every machine"
+)
+#: What Java says of a Python that is not there, and of one that ends at once.
+_NO_PYTHON = re.compile(
+    r'(Cannot run program "[^"\n]*python[^"\n]*"[^\n]*?)\.?(?:\n|$)'
+    r"|Error from python worker:\s*\n\s*([^\n]*?)\.?(?:\n|$)"
+)
 #: An error of ours, as the data source reports it: its class, its sentence, and mostly a hint.
 _OURS = re.compile(
     r"\bmenzil\.[a-z_.]+\.(?P<name>\w+Error): (?P<sentence>.*)(?:\n(?!Hint: )[^\n]*)?(?:\nHint: (?P<hint>.+))?"
@@ -35,6 +43,9 @@ def explain(error: BaseException) -> MenzilError:
         how = how_it_ended()
         sentence = f"Spark's Java process is gone: {how}." if how else "Spark's Java process is gone."
         return JobError(sentence, hint="start a new Python process; if it dies again, " + _MEMORY)
+    stopped = _NO_PYTHON.search(text)
+    if stopped is not None:
+        return JobError(f"The Python of Spark's tasks does not start: {stopped[1] or stopped[2]}.", hint=_PYTHON)
     told = _told_by_python(text)
     if told is not None:
         return told
