@@ -16,7 +16,7 @@ from menzil.embedded import Embedded, binaries
 from menzil.model.errors import RefusedError
 from menzil.spark.jobs.export import export
 from menzil.spark.jobs.replay import replay
-from menzil.spark.lake import LakeForeignError
+from menzil.spark.lake import LakeForeignError, compact, sweep
 from menzil.spark.lake.compare import archive_problems
 from menzil.spark.lake.table import open_lake
 from menzil.spark.session import explain
@@ -115,6 +115,35 @@ def test_a_copy_that_went_its_own_way_is_not_exported_to_the_lake_of_the_first(
             conn.execute("update menzil.message set priority = 7 where id = 2")
         problem = "The database has other messages of 2026-01 than were exported."
         assert archive_problems(open_lake(tmp_path, db), db, spark) == [problem]
+    finally:
+        with psycopg.connect(server.dsn, autocommit=True) as conn:
+            conn.execute("drop database copied with (force)")
+
+
+def test_a_copy_leaves_the_lake_of_its_original_alone_until_it_is_adopted(
+    spark: SparkSession, db: str, server: Embedded, tmp_path: Path
+) -> None:
+    archive(db, 2, 1)
+    assert export(spark, db, tmp_path / "lake").rows == 2
+    with psycopg.connect(server.dsn, autocommit=True) as conn:
+        conn.execute(f"create database copied template {conninfo_to_dict(db)['dbname']}")
+    try:
+        copied = make_conninfo(server.dsn, dbname="copied")
+        archive(copied, 1, 50)  # what its original will never have
+        works = (
+            lambda: export(spark, copied, tmp_path / "lake"),
+            lambda: compact(spark, tmp_path / "lake", copied),
+            lambda: sweep(tmp_path / "lake", copied),
+        )
+        for work in works:
+            with pytest.raises(LakeForeignError, match="This database is a copy, and the lake belongs to its original"):
+                work()
+        assert set(in_lake(tmp_path / "lake")) == {1, 2}
+        assert export(spark, db, tmp_path / "lake").rows == 0  # the original goes on
+        assert export(spark, copied, tmp_path / "own").rows == 3
+        with psycopg.connect(copied, autocommit=True) as conn:
+            conn.execute("select menzil.adopt()")
+        sweep(tmp_path / "lake", copied)
     finally:
         with psycopg.connect(server.dsn, autocommit=True) as conn:
             conn.execute("drop database copied with (force)")

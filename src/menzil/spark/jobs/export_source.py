@@ -18,6 +18,7 @@ from menzil.spark.lake.cover import covered
 from menzil.spark.lake.errors import LakeForeignError
 from menzil.spark.lake.fingerprint import Fingerprint
 from menzil.spark.lake.memory import Memory, total
+from menzil.spark.lake.original import must_not_be_a_copy
 from menzil.spark.lake.schema import EVENTS, MESSAGES
 from menzil.spark.lake.table import Lake
 
@@ -61,6 +62,7 @@ def must_be_the_same(
         problem = _message_problem(spark, conn, dsn, lake) or _event_problem(conn, memories[1])
         if problem:
             raise LakeForeignError(f"This is not the database that the lake was exported from: {problem}")
+        must_not_be_a_copy(conn, lake)
     return here
 
 

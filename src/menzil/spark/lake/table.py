@@ -12,11 +12,13 @@ from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.table import StaticTable, Table
 
 from menzil.model.errors import UsageError
+from menzil.spark.database import asking
 from menzil.spark.lake import schema
 from menzil.spark.lake.catalog import NAMESPACE, QueueCatalog, kept, open_catalog, second
 from menzil.spark.lake.errors import LakeBusyError, LakeDamagedError, LakeError, LakeForeignError
 from menzil.spark.lake.hint import hinted, write_hint
 from menzil.spark.lake.memory import Memory, catalog_property
+from menzil.spark.lake.original import must_not_be_a_copy
 from menzil.spark.lake.place import DURABLE, address, local, shown, storage_options
 from menzil.spark.lake.schema import EVENTS, MESSAGES
 
@@ -169,6 +171,8 @@ def open_own(
             "learns of it by `menzil lake register`",
         )
     demand(found)
+    with asking(dsn, "menzil lake") as conn:
+        must_not_be_a_copy(conn, found)
     return found
 
 
