@@ -65,19 +65,18 @@ def _order(row: dict[str, Any], sort: str) -> tuple[Any, ...]:
 def channel(run: Run, name: str, *, upcoming: int = 20, redactor: Redactor | None = None) -> dict[str, Any]:
     """Return one channel: its row of channels(), its limits, {"next", "blocked", "served_by", "acts"}.
 
-    `next` and `blocked` are None for a role that may not read messages.
+    `next` and `blocked` are None for a role that may not read messages, `served_by` for one that may not see workers.
     """
     now = run(looking.now())
     (row,) = _told(run, run(why.channel_state(name)), now)
     limits = run(looking.channel(name)) or {}
-    served = served_by(run, name, is_endpoint=row["is_endpoint"])
     acts = run(marks.marks(now - _DAYS, now + _MINUTE, entity=name, limit=10))
     return {
         **limits,
         **row,
         "next": _permitted(lambda: upcoming_messages(run, name, upcoming)),
         "blocked": _permitted(lambda: [redacted(one, redactor) for one in run(looking.blocked_keys(name, 20))]),
-        "served_by": served,
+        "served_by": _permitted(lambda: served_by(run, name, is_endpoint=row["is_endpoint"])),
         "acts": acts,
         "as_of": now,
     }

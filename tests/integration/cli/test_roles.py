@@ -93,6 +93,15 @@ def test_a_monitor_sees_numbers_and_no_messages(user: User, member: Callable[[st
         assert hint == f"Hint: let an administrator run: grant {role} to cli_member"
 
 
+def test_a_pipeline_sees_how_one_channel_stands_without_its_workers(user: User, member: Callable[[str], User]) -> None:
+    sent = user.gets("send", "work", "1")
+    pipeline = member("menzil_pipeline")
+    shown = pipeline.reads("channel", "state", "work")
+    assert (shown["waiting"], [one["id"] for one in shown["next"]]) == (1, [int(sent)])
+    assert shown["served_by"] is None
+    assert "served by" not in pipeline.gets("channel", "state", "work")
+
+
 def test_a_monitor_sees_when_schedules_send_and_not_what(user: User, member: Callable[[str], User]) -> None:
     user.gets("schedule", "create", "nightly", "0 3 * * *", "work", '"private"')
     assert user.reads("schedule", "list")[0]["payload"] == "private"
