@@ -91,6 +91,7 @@ def test_dequeue_in_an_older_snapshot_is_refused(stage: Stage, isolation: str):
     with pytest.raises(psycopg.Error) as refused:
         actor.dequeue()
     assert refused.value.sqlstate == "25001"
+    assert "begin isolation level read committed" in str(refused.value.diag.message_hint)
     actor.rollback()
     assert len(actor.take(1)) == 1
 

@@ -113,6 +113,32 @@ def test_rounds_cannot_be_run_inside_a_transaction(queue: Queue, connect) -> Non
         connect(autocommit=False).execute("call menzil.run_jobs()")
 
 
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_rounds_count_what_was_sent_where_another_isolation_is_the_default(queue: Queue, connect, level: str) -> None:
+    correlation = "6f1c1f7e-0b5e-4b0c-9d3a-2f6f0c3e8a11"
+    queue.send(correlation_id=correlation)
+    strict = connect()
+    strict.execute(f"set default_transaction_isolation = '{level}'")
+    strict.execute("call menzil.run_jobs()")
+    assert queue.one("select sum(sent) from menzil.pulse") == 1
+    assert queue.one("select count(*) from menzil.messages_with_correlation(%s)", correlation) == 1
+    assert queue.one("select last_count from menzil.jobs where name = 'lookups'") == 1
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_a_round_in_another_isolation_is_refused(queue: Queue, connect, level: str) -> None:
+    queue.send()
+    strict = connect()
+    strict.execute(f"set default_transaction_isolation = '{level}'")
+    with pytest.raises(psycopg.errors.ActiveSqlTransaction) as refused:
+        strict.execute("select menzil.job_run('pulse')")
+    assert "call menzil.run_jobs()" in str(refused.value.diag.message_hint)
+    strict.execute("begin isolation level read committed")
+    strict.execute("select menzil.job_run('pulse')")
+    strict.execute("commit")
+    assert queue.one("select sum(sent) from menzil.pulse") == 1
+
+
 def test_a_round_gives_up_where_another_transaction_holds_the_table(queue: Queue, connect) -> None:
     queue.conn.execute("delete from menzil.archive_month where month_start > now() + interval '70 days'")
     month = queue.one("select to_char(now() at time zone 'UTC' + interval '3 months', '\"menzil.archive\"_YYYY_MM')")

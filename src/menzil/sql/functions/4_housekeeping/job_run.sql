@@ -9,6 +9,10 @@ begin
   if v_call is null then
     raise exception using errcode = '42704', message = format('There is no job %s.', quote_literal(menzil._shown(coalesce(p_name, 'NULL')))),
       hint = 'The view menzil.jobs lists them.';
+  elsif current_setting('transaction_isolation') <> 'read committed' then
+    -- An older snapshot does not show messages whose senders have ended: the jobs that count sends would count nothing and say 0.
+    raise exception using errcode = '25001', message = 'Jobs run in READ COMMITTED transactions only.',
+      hint = 'Use call menzil.run_jobs(), which chooses the level, or begin isolation level read committed.';
   end if;
   begin
     execute 'select ' || v_call into v_count;

@@ -17,7 +17,7 @@ begin
   if current_setting('transaction_isolation') <> 'read committed' then
     -- The statements after the locks must see what was committed before them.
     raise exception using errcode = '25001', message = 'The queue is rebuilt in READ COMMITTED transactions only.',
-      hint = 'Call menzil.rebuild() in a transaction of its own.';
+      hint = 'Call it in a transaction of its own: begin isolation level read committed.';
   end if;
   -- Locks every table that says where messages are, all or none: a try that meets another transaction lets go, so that it never
   -- waits in a circle, and begins again. A transaction that stays open for five seconds makes the rebuild give up.

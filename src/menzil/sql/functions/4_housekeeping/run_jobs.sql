@@ -6,10 +6,12 @@ declare
   v_name text;
 begin
   loop
+    commit;   -- the level can be chosen before the first query of a transaction only; the role may have another default
+    set transaction isolation level read committed;
     v_name := menzil.job_claim(p_worker, v_began);
     commit;
+    set transaction isolation level read committed;   -- before the next expression, which is a query
     exit when v_name is null;
     perform menzil.job_run(v_name);
-    commit;
   end loop;
 end $$;

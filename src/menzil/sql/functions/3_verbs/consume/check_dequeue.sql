@@ -15,7 +15,7 @@ begin
   elsif current_setting('transaction_isolation') <> 'read committed' then
     -- Locking and reading are two statements, and the second must see what was committed before the lock.
     raise exception using errcode = '25001', message = 'Messages are dequeued in READ COMMITTED transactions only.',
-      hint = 'Call message_dequeue in a short transaction of its own.';
+      hint = 'Call it in a short transaction of its own: begin isolation level read committed.';
   end if;
   if array_ndims(p_channels) > 1 then
     perform menzil._refuse_shape();

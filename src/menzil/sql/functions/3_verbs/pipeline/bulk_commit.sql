@@ -23,7 +23,7 @@ begin
     perform menzil._refuse_value('A token is named twice.', 'Use a new token for each try of each task.');
   elsif current_setting('transaction_isolation') <> 'read committed' then
     raise exception using errcode = '25001', message = 'A send is committed in READ COMMITTED transactions only.',
-      hint = 'Call bulk_commit in a transaction of its own.';
+      hint = 'Call it in a transaction of its own: begin isolation level read committed.';
   end if;
   -- Locked: a second commit waits here for the first.
   select s.* into v_send from menzil.bulk_send s where s.send_id = p_send_id for update;
