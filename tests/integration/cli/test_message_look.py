@@ -95,6 +95,9 @@ def test_a_message_becomes_a_page_without_its_secrets(user: User, mq: Menzil, tm
     assert "<script" not in text
     assert user.reads("message", "show", sent, "--html", str(page))["payload"]["password"] == "[redacted]"
     assert "There is no directory" in user.fails("message", "show", sent, "--html", str(tmp_path / "no" / "x.html"))
+    assert "--html /dev/stdout" in user.fails("message", "show", sent, "--html", "-")
+    assert "--out /dev/stdout" in user.fails("report", "--out", "-")
+    assert not Path("-").exists()
 
 
 def test_json_keeps_every_digit(user: User) -> None:
