@@ -129,6 +129,30 @@ class ProjectTests(SimpleTestCase):
         with self.assertRaisesMessage(CommandError, "no-such-channel"):
             call_command("menzil", "channel", "show", "no-such-channel")
 
+    def test_a_command_writes_to_the_streams_that_it_is_given(self) -> None:
+        out, err = StringIO(), StringIO()
+        with patch("sys.stdout", StringIO()) as others, patch("sys.stderr", others):
+            call_command("menzil", "channel", "show", "orders", stdout=out, stderr=err)
+            call_command("menzil", "channel", "set", "streams", stdout=out, stderr=err)
+        self.assertIn("orders", out.getvalue())
+        self.assertIn("Channel streams is ", err.getvalue())
+        self.assertEqual(others.getvalue(), "")
+
+    @once
+    def test_a_program_without_a_script_calls_the_command(self) -> None:
+        text = """if True:
+            import django
+            django.setup()
+            from django.core.management import call_command
+            call_command("menzil", "worker", "--processes", "2", "--once", "--no-janitors")
+            call_command("menzil", "channel", "list")
+            """
+        env = {**os.environ, "SHOP_DSN": conf.dsn("default")}
+        done = subprocess.run([sys.executable, "-c", text], env=env, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("orders", done.stdout)
+        self.assertEqual(done.stderr.count("serving=default,mail,orders"), 2, done.stderr)
+
     @once
     def test_several_processes_serve_the_same_database(self) -> None:
         env = {**os.environ, "SHOP_DSN": conf.dsn("default")}

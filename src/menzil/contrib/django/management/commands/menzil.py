@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 from argparse import REMAINDER
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from typing import Any
 
 import click
@@ -55,9 +56,14 @@ class Command(BaseCommand):
             connections.close_all()
 
     def handle(self, *args: Any, words: list[str], **options: Any) -> None:
-        """call_command("menzil", "worker", "--once")."""
+        """call_command("menzil", "worker", "--once"), with stdout= and stderr= as every command takes them."""
         try:
-            self._run(words)
+            with ExitStack() as told:
+                # The streams as they were given: Django's wrapper ends each write with a new line.
+                for name, redirected in (("stdout", redirect_stdout), ("stderr", redirect_stderr)):
+                    if options.get(name) is not None:
+                        told.enter_context(redirected(options[name]))
+                self._run(words)
         except click.ClickException as error:
             raise CommandError(error.format_message()) from error
         except click.exceptions.Exit as end:
@@ -82,9 +88,7 @@ class Command(BaseCommand):
             connections.close_all()  # the threads of the worker open connections of their own
         hears = [list(one.handlers) for one in LOGGERS]
         try:
-            start = [*get_child_arguments()[1:]]
-            command = start[: len(start) - len(sys.argv) + 1]
-            host = Host(app, (*command, "menzil", *djangos), tuple(words))
+            host = Host(app, (*_this_program(), "menzil", *djangos), tuple(words))
             # The variable is read by every command, and by the children of --processes.
             with variable_set(dsn, f"DATABASES[{alias!r}] of Django"):
                 code = main.main(args=words, prog_name="manage.py menzil", standalone_mode=False, obj=host)
@@ -94,6 +98,15 @@ class Command(BaseCommand):
             _wait_for_threads()
         if isinstance(code, int) and code:
             raise click.exceptions.Exit(code)
+
+
+def _this_program() -> list[str]:
+    """Return what stands between the Python and the name of a command where this program is started once more."""
+    try:
+        start = [*get_child_arguments()[1:]]
+    except RuntimeError:  # no script is running: `python -c`, standard input, uWSGI, mod_wsgi
+        return ["-m", "django"]
+    return start[: len(start) - len(sys.argv) + 1]
 
 
 def _wait_for_threads() -> None:
