@@ -51,7 +51,22 @@ def pytest_fixture_setup(
 def menzil_dsn(pytestconfig: pytest.Config) -> str | None:
     """The server of the tests; None is an embedded one. Override it where a fixture of yours starts a server."""
     given: str | None = pytestconfig.getoption("--menzil-dsn")
-    return given or os.environ.get(VARIABLE) or pytestconfig.getini("menzil_dsn") or None
+    chosen = given or os.environ.get(VARIABLE) or pytestconfig.getini("menzil_dsn") or None
+    if chosen is None:
+        _refuse_misspelled()
+    return chosen
+
+
+def _refuse_misspelled() -> None:
+    """The tests would pass on an embedded server, and no error would say that they never saw the one that was meant."""
+    from difflib import get_close_matches
+
+    from menzil.model.errors import UsageError
+
+    for name in os.environ:
+        if name != VARIABLE and get_close_matches(name.upper(), (VARIABLE,), 1, 0.9):
+            sentence = f"The variable {name} is set, and the pytest plugin of menzil does not read it."
+            raise UsageError(sentence, hint=f"did you mean {VARIABLE}?")
 
 
 @pytest.fixture(scope="session")

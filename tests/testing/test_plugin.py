@@ -109,6 +109,43 @@ def test_without_a_server_an_embedded_one_is_started_and_its_template_serves_the
     assert first[0].startswith("menzil_base_")
 
 
+def test_a_misspelled_variable_does_not_lead_to_an_embedded_server(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, creator: str
+) -> None:
+    monkeypatch.delenv("MENZIL_TEST_DSN", raising=False)
+    monkeypatch.setenv("MENZIL_TEST_DNS", creator)
+    project.makepyfile("def test_a_database(menzil_db): pass")
+    done = project.runpytest_subprocess("-p", "no:cacheprovider")
+    done.assert_outcomes(errors=1)
+    done.stdout.fnmatch_lines(["*The variable MENZIL_TEST_DNS is set*", "*did you mean MENZIL_TEST_DSN?*"])
+    done = project.runpytest_subprocess("-p", "no:cacheprovider", "--menzil-dsn", creator)
+    done.assert_outcomes(passed=1)
+
+
+def test_hints_about_marks_and_schedules_can_be_followed(project: pytest.Pytester, creator: str) -> None:
+    project.makepyfile(
+        """
+        import pytest
+        from menzil.testing import fire
+
+        @pytest.mark.menzil(["mails", "bills"])
+        def test_a_list(mq): pass
+
+        @pytest.mark.menzil("mails")
+        def test_a_name(mq): pass
+
+        def test_a_schedule(mq):
+            fire("nightly")
+        """
+    )
+    done = project.runpytest_subprocess("-p", "no:cacheprovider", "--menzil-dsn", creator)
+    done.assert_outcomes(errors=2, failed=1)
+    said = done.stdout.str()
+    assert "write channels=['mails', 'bills']" in said
+    assert "write channels=['mails']" in said
+    assert "Hint: make it first: mq.schedule_create" in said
+
+
 @pytest.fixture
 def place() -> Iterator[Path]:
     # Not below pytest's own directory: under root another account runs the server and may not pass through it.

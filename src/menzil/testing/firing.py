@@ -43,5 +43,6 @@ def _refusal(conn: psycopg.Connection[Any], name: str) -> UsageError:
     if name in names:
         return UsageError(f"The schedule {name!r} is paused.", hint="mq.schedule_resume(…) lets it fire")
     near = get_close_matches(name, names, 1, 0.6)
-    hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names) or 'none'}"
+    hint = f"there is {', '.join(names)}" if names else "make it first: mq.schedule_create(…)"
+    hint = f"did you mean {near[0]!r}?" if near else hint
     return UsageError(f"There is no schedule {name!r}.", hint=hint)

@@ -23,7 +23,9 @@ def furnish(
 ) -> None:
     """Make channels (names, or names with the options of channel_set), HTTP endpoints and settings."""
     if others:
-        raise UsageError("@pytest.mark.menzil takes its arguments by name.", hint=f"write channels={list(others)!r}")
+        names = others[0] if len(others) == 1 and isinstance(others[0], list | tuple | dict) else others
+        shown = names if isinstance(names, dict) else list(names)
+        raise UsageError("@pytest.mark.menzil takes its arguments by name.", hint=f"write channels={shown!r}")
     for name in unknown:
         raise UsageError(f"@pytest.mark.menzil has no argument {name!r}.", hint=_meant(name, ARGUMENTS))
     if isinstance(channels, str):  # its letters would be taken for names
