@@ -93,6 +93,8 @@ def set_channel(db: Database, name: str, **said: Any) -> None:
         if old:
             limits["release_interval"] = old["release_interval_ms"] / 1000
         limits |= {key: value for key, value in said.items() if value is not None}
+        if said["release_count"] and not limits.get("release_interval") and said["release_interval"] is None:
+            raise UsageError("--release-count limits nothing without an interval.", hint="add --release-interval 1s")
         for key in ("max_concurrency", "max_size"):
             limits[key] = limits.get(key) or None
         db.run(channels.channel_set(name, **limits))

@@ -7,7 +7,7 @@ import click
 from menzil.cli.body import show_body
 from menzil.cli.database import Database, on_database
 from menzil.cli.lazy import SOMETHING_TO_FIX
-from menzil.cli.names import limit_option, page
+from menzil.cli.names import knowing_names, limit_option, page
 from menzil.cli.plan import carry_out, yes_option
 from menzil.cli.progress import Progress
 from menzil.cli.redrive import redrive
@@ -63,6 +63,9 @@ def list_dead_letters(
     db: Database, endpoint: str | None, status: str | None, before: int, limit: int, as_json: bool
 ) -> None:
     """List dead letters, newest first. ID is that of the dead letter, not that of the message."""
+    if endpoint is not None:
+        with knowing_names(db, endpoint):
+            db.run(looking_messages.demand_channel(endpoint))
     found = db.run(looking_dlq.dead_letters(limit=limit + 1, endpoint=endpoint, status=status, before=before))
     columns = ["id", "original_message_id", "endpoint_name", "status", "num_attempts", "failed_at", "last_error"]
     page(found, columns, limit, as_json=as_json, empty="There are no such dead letters.", go_on="--before", key="id")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from menzil.cli.database import Database, located, permitted
 from menzil.cli.dsn import dsns_options, several_of
@@ -52,6 +53,8 @@ def metrics(
     """Print the numbers of the queue as they stand, or serve them to Prometheus."""
     if as_json + prometheus + serve + new_token > 1:
         raise UsageError("--json, --prometheus, --serve and --new-token exclude each other.", hint="choose one")
+    if not serve:
+        _refuse_alone("host", "port", "token", "log_format")
     named, dsn = several_of(dsns, dsn_file), dsns[0] if dsns else None
     if new_token:
         _print_token()
@@ -68,6 +71,14 @@ def metrics(
         in_turn(named, lambda one: _look(one.dsn, as_json), as_json=as_json)
     else:
         _look(dsn, as_json)
+
+
+def _refuse_alone(*names: str) -> None:
+    """Refuse options of --serve without it: a unit file that forgot it would print the numbers once and end well."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"--{name.replace('_', '-')} goes with --serve.", hint="add --serve, or leave it out")
 
 
 def _look(dsn: str | None, as_json: bool) -> None:

@@ -8,11 +8,12 @@ import click
 
 from menzil.cli import given
 from menzil.cli.database import Database, on_database
-from menzil.cli.names import limit_option, page, page_options
+from menzil.cli.names import knowing_names, limit_option, page, page_options
 from menzil.cli.options import chosen, message_options
 from menzil.cli.show import count, document, json_option, say
-from menzil.model.errors import UsageError
+from menzil.model.errors import UnknownNameError, UsageError
 from menzil.ops import looking, pubsub
+from menzil.watch.names import MOST_NAMES
 
 
 @click.group("event-type")
@@ -70,7 +71,16 @@ def list_subscriptions(
     db: Database, event_type: str | None, endpoint: str | None, after: int, limit: int, as_json: bool
 ) -> None:
     """List subscriptions."""
+    if endpoint is not None:
+        with knowing_names(db, endpoint):
+            if db.run(looking.channel(endpoint)) is None:
+                raise UnknownNameError(f"There is no channel or endpoint named {endpoint!r}.")
     found = db.run(looking.subscriptions(limit + 1, after, event_type=event_type, endpoint=endpoint))
+    if event_type is not None and not found:
+        known = [one["name"] for one in db.run(looking.event_types(MOST_NAMES))]
+        if event_type not in known and len(known) < MOST_NAMES:
+            hint = "`menzil event-type list` shows them all"
+            raise UnknownNameError(f"There is no event type named {event_type!r}.", hint=hint)
     columns = ["id", "event_type", "endpoint_name", "filter", "created_at"]
     empty = "There are no such subscriptions. Make one with `menzil subscribe EVENT_TYPE ENDPOINT`."
     page(found, columns, limit, as_json=as_json, empty=empty, key="id")

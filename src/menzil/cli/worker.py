@@ -60,7 +60,7 @@ class Host:
 @click.option("--no-janitors", is_flag=True, help="Leave the jobs of housekeeping to other workers.")
 @click.option("--no-endpoints", is_flag=True, help="Serve handlers only.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve /metrics of this worker.")
-@click.option("--metrics-host", default="127.0.0.1", metavar="ADDRESS", help="Where to.  [default: 127.0.0.1]")
+@click.option("--metrics-host", metavar="ADDRESS", help="Where to.  [default: 127.0.0.1]")
 @click.option("--metrics-token", metavar="SHA256", help="Serve it to clients with the token of this digest.")
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", help="JSON has one object a line.")
 @click.option("--verbose", "-v", is_flag=True, help="Say more.")
@@ -161,7 +161,10 @@ def _override(app: Worker, dsn: Any, dsn_file: Path | None, given: dict[str, Any
     if names == []:
         raise UsageError("--channels names nothing.", hint="write --channels emails,webhooks")
     port, host, token = (given[f"metrics_{name}"] for name in ("port", "host", "token"))
-    metrics = None if port is None else Listen(port, host, token)
+    if port is None and (host is not None or token is not None):  # the program would serve no metrics, and not say so
+        option = "--metrics-token" if host is None else "--metrics-host"
+        raise UsageError(f"{option} goes with --metrics-port.", hint="add --metrics-port 9470")
+    metrics = None if port is None else Listen(port, "127.0.0.1" if host is None else host, token)
     off = {name: False for name in ("listen", "prepare", "janitors", "endpoints") if given[f"no_{name}"]}
     values = {name: given[name] for name in ("concurrency", "threads", "name", "lease", "batch", "max_bytes", "grace")}
     # The command line decides, then the program, then the environment, which the worker asks by itself.

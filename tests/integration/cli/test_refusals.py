@@ -24,6 +24,8 @@ def test_a_name_with_a_slip_is_answered_with_the_nearest_one(user: User) -> None
         ["channel", "show", "biling"],
         ["message", "list", "--channel", "biling"],
         ["replay", "--endpoint", "biling", "--from", "-1h"],
+        ["dlq", "list", "--endpoint", "biling"],
+        ["subscription", "list", "--endpoint", "biling"],
     ):
         assert user.fails(*words).endswith(near)
     assert user.fails("send", "biling", "--batch", stdin="1\n").endswith(near)
@@ -38,6 +40,38 @@ def test_a_list_refuses_a_channel_that_never_was_and_knows_one_that_is_gone(user
     user.gets("channel", "release", "gone")
     assert user.reads("message", "list", "--channel", "gone")["messages"][0]["id"] == int(sent)
     assert user.reads("message", "list", "--channel", "work")["messages"] == []
+    assert user.reads("dlq", "list", "--endpoint", "gone") == []
+
+
+def test_a_list_of_subscriptions_refuses_an_event_type_that_is_not_there(user: User) -> None:
+    user.gets("event-type", "create", "order.paid")
+    assert user.reads("subscription", "list", "--event-type", "order.paid") == []
+    assert "There is no event type named 'order.payed'." in user.fails(
+        "subscription", "list", "--event-type", "order.payed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "needed"),
+    [
+        (["metrics", "--port", "9469"], "--serve"),
+        (["metrics", "--prometheus", "--host", "127.0.0.1"], "--serve"),
+        (["metrics", "--token", "0" * 64], "--serve"),
+        (["metrics", "--log-format", "json"], "--serve"),
+        (["worker", "--once", "--metrics-host", "127.0.0.1"], "--metrics-port"),
+        (["worker", "--once", "--metrics-token", "0" * 64], "--metrics-port"),
+        (["channel", "set", "work", "--release-count", "5"], "--release-interval"),
+    ],
+)
+def test_an_option_that_would_do_nothing_alone_is_refused(user: User, words: list[str], needed: str) -> None:
+    assert needed in user.fails(*words)
+
+
+def test_a_count_is_changed_alone_where_there_is_an_interval(user: User) -> None:
+    user.gets("channel", "set", "work", "--release-interval", "1s")
+    user.gets("channel", "set", "work", "--release-count", "5")
+    assert user.reads("channel", "show", "work")["release_count"] == 5
+    user.gets("channel", "set", "work", "--release-interval", "0", "--release-count", "1")
 
 
 def test_a_command_with_a_slip_is_answered_with_the_nearest_one() -> None:
