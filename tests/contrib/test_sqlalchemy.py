@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy import orm, select, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.ext.mutable import MutableDict
 from sqlalchemy.pool import NullPool
 
 import menzil
@@ -30,6 +31,22 @@ class Order(Base):
     id: orm.Mapped[int] = orm.mapped_column(primary_key=True)
     customer: orm.Mapped[str]
     paid: orm.Mapped[bool] = orm.mapped_column(default=False)
+    facts: orm.Mapped[dict[str, Any] | None] = orm.mapped_column(MutableDict.as_mutable(sqlalchemy.JSON()))
+    lines: orm.Mapped[list[Line]] = orm.relationship()
+    bill: orm.Mapped[Bill | None] = orm.relationship()
+
+
+class Line(Base):
+    __tablename__ = "line_of_contrib"
+    id: orm.Mapped[int] = orm.mapped_column(primary_key=True)
+    order_id: orm.Mapped[int] = orm.mapped_column(sqlalchemy.ForeignKey(Order.id))
+
+
+class Bill(Base):
+    __tablename__ = "bill_of_contrib"
+    id: orm.Mapped[int] = orm.mapped_column(primary_key=True)
+    order_id: orm.Mapped[int] = orm.mapped_column(sqlalchemy.ForeignKey(Order.id))
+    order: orm.Mapped[Order] = orm.relationship(overlaps="bill")
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +126,31 @@ def test_a_flush_sends_in_the_transaction_of_the_session(mq: menzil.Menzil, shar
     with maker.begin() as session:
         session.add(Order(customer="after the end"))
     assert len(payloads(shared)) == 3
+
+
+def test_a_row_that_only_got_rows_of_other_tables_was_not_updated(mq: menzil.Menzil, shared: str) -> None:
+    maker = orm.sessionmaker(sqlalchemy.create_engine(url(shared), poolclass=NullPool))
+    hooks = [
+        outbox(Order, "orders", on="update", payload=lambda o: o.customer, sessions=maker),
+        outbox(Bill, "orders", on="update", payload=lambda b: f"bill of {b.order_id}", sessions=maker),
+    ]
+    with maker() as session:
+        order = Order(customer="ada", facts={})
+        other = Order(customer="bert")
+        session.add_all([order, other])
+        session.commit()
+        order.lines.append(Line())
+        order.bill = bill = Bill()
+        session.commit()
+        assert payloads(shared) == []
+        order.facts["weight"] = 3
+        session.commit()
+        bill.order = other  # a column of the bill, and no column of the orders
+        session.commit()
+        number = other.id
+    assert payloads(shared) == ["ada", f"bill of {number}"]
+    for hook in hooks:
+        hook.remove()
 
 
 @pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])

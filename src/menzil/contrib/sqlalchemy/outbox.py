@@ -59,11 +59,18 @@ class Outbox(Generic[T]):
         """Objects of the class that this flush wrote, in the order they were added where SQLAlchemy knows one."""
         found: dict[Change, Iterable[Any]] = {
             "insert": session.new,
-            "update": [one for one in session.dirty if session.is_modified(one)],
+            "update": [one for one in session.dirty if _has_new_values(one)],
             "delete": session.deleted,
         }
         for change in self._changes:
             yield from (one for one in found[change] if isinstance(one, self._model))
+
+
+def _has_new_values(one: object) -> bool:
+    """Whether a column changed. session.is_modified is also true for an object to which only rows of others came."""
+    state = inspect(one)
+    columns = state.mapper.column_attrs if state is not None else ()
+    return any(state.attrs[column.key].history.has_changes() for column in columns)
 
 
 def outbox(
