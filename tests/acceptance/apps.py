@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import os
 import signal
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -92,6 +93,23 @@ async def hold(message: menzil.Message) -> None:
     while not GATE.exists():
         await asyncio.sleep(0.01)
     trace(message, "done")
+
+
+@app.handler("no_use")
+async def no_use(message: menzil.Message) -> menzil.Fail:
+    """Give up for good when the gate opens."""
+    trace(message)
+    while not GATE.exists():
+        await asyncio.sleep(0.01)
+    return menzil.Fail("it is of no use", retry=False)
+
+
+@app.handler("mute")
+async def mute(message: menzil.Message) -> None:
+    """Close what the worker writes its lines to, and fail, which is a line."""
+    trace(message)
+    sys.stderr.close()
+    raise ValueError("its line goes nowhere")
 
 
 @app.handler("deaf")

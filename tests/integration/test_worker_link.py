@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
+import psycopg
+import pytest
+
+from menzil.model.errors import ConnectionFailedError
 from menzil.ops.op import Op
 from menzil.worker.address import Address, Conn
 from menzil.worker.link import Link
@@ -46,3 +51,32 @@ def test_delivery_that_a_call_made_possible_begins_before_the_next_call_on_the_s
         return seen
 
     assert asyncio.run(work()) == ["call", "delivery", "call"]
+
+
+def test_database_that_accepts_no_writes_is_no_connection_until_it_accepts_them(
+    db: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A lease that finds nothing writes nothing: an answer to it is no sign that the server takes writes again."""
+    caplog.set_level(logging.INFO, "menzil.worker")
+    write: Op[None] = Op("create table if not exists written (id int)", (), lambda _: None)
+
+    def said() -> list[str]:
+        return [record.getMessage().split()[0] for record in caplog.records]
+
+    async def work(admin: psycopg.Connection) -> None:
+        link = Link("lease", Address(db), Log(Hide()))
+        name = admin.execute("select current_database()").fetchone()
+        assert name is not None
+        admin.execute(f"alter database {name[0]} set default_transaction_read_only = on")
+        for op in (write, ONE, write, ONE):
+            with pytest.raises(ConnectionFailedError, match="read-only"):
+                await link.run(op)
+        assert said() == ["connection_lost"]
+        admin.execute("set default_transaction_read_only = off")
+        admin.execute(f"alter database {name[0]} reset default_transaction_read_only")
+        assert await link.run(ONE) == 1
+        assert said() == ["connection_lost", "connected_again"]
+        await link.close()
+
+    with psycopg.connect(db, autocommit=True) as admin:
+        asyncio.run(work(admin))

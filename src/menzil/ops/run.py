@@ -27,7 +27,7 @@ def run(conn: psycopg.Connection[Any], op: Op[T], *, own: bool = False) -> T:
         short = direct(conn) if own else None
         rows = short.ask(op) if short else _ask(conn, op, own)
     except (psycopg.Error, UnicodeEncodeError) as error:
-        _raise_in_our_words(error, op, conn, own)
+        raise_in_our_words(error, op, conn, own)
         raise
     return op.read(rows)
 
@@ -48,12 +48,12 @@ async def run_async(conn: psycopg.AsyncConnection[Any], op: Op[T], *, own: bool 
             await cursor.execute(op.text, op.params, binary=True)
             rows = await cursor.fetchall()
     except (psycopg.Error, UnicodeEncodeError) as error:
-        _raise_in_our_words(error, op, conn, own)
+        raise_in_our_words(error, op, conn, own)
         raise
     return op.read(rows)
 
 
-def _raise_in_our_words(
+def raise_in_our_words(
     error: psycopg.Error | UnicodeEncodeError,
     op: Op[Any],
     conn: psycopg.Connection[Any] | psycopg.AsyncConnection[Any],

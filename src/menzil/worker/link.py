@@ -21,7 +21,7 @@ from menzil.model.errors import READ_ONLY, ConnectionFailedError, MenzilError, r
 from menzil.ops.connecting import NOT_READ_COMMITTED
 from menzil.ops.op import Op
 from menzil.ops.preparing import LOST, outdated
-from menzil.ops.run import run_async
+from menzil.ops.run import raise_in_our_words, run_async
 from menzil.worker.address import Address, Conn, SyncConn
 from menzil.worker.log import Log
 
@@ -43,14 +43,24 @@ def hung_up(conn: Conn | SyncConn) -> bool:
     return False
 
 
+def writes(conn: Conn) -> bool:
+    """Whether the server takes writes here, as far as it said so when the connection was opened; a pooler may not."""
+    said = (conn.pgconn.parameter_status(name) for name in (b"in_hot_standby", b"default_transaction_read_only"))
+    return b"on" not in said
+
+
 def _passing(error: MenzilError | psycopg.Error) -> ConnectionFailedError | None:
     """What a new connection may cure: a server that only reads since a failover, a statement older than a migration."""
     if error.sqlstate == READ_ONLY:
-        refused = read_only()
-        return ConnectionFailedError(refused.message, sqlstate=READ_ONLY, hint=refused.hint)
+        return _no_writes()
     if outdated(error):
         return ConnectionFailedError(str(error).strip(), sqlstate=error.sqlstate)
     return None
+
+
+def _no_writes() -> ConnectionFailedError:
+    refused = read_only()
+    return ConnectionFailedError(refused.message, sqlstate=READ_ONLY, hint=refused.hint)
 
 
 class Link:
@@ -66,6 +76,7 @@ class Link:
         self._used_at = 0.0
         self._rest = SHORTEST
         self._down = False
+        self._no_writes = False  # whether it is down because the server accepts no writes
         self.reconnects = 0
 
     @property
@@ -89,8 +100,12 @@ class Link:
                 await self.close()
                 try:
                     conn = self._conn = await self._address.connect(self.purpose)
+                    if self._no_writes and not writes(conn):
+                        # A call that happens to write nothing, a lease that finds nothing, would look like success.
+                        raise _no_writes()
                 except BaseException as error:
                     self._broke(error)
+                    await self.close()
                     raise
         return conn
 
@@ -112,9 +127,13 @@ class Link:
             cursors = [psycopg.AsyncCursor(conn, row_factory=tuple_row) for _ in ops]
             # Statements between two syncs of a pipeline are one transaction. A role with another isolation level
             # by default needs a BEGIN that says READ COMMITTED, which travels in the same pipeline.
-            async with conn.pipeline(), nullcontext() if self._address.read_committed else conn.transaction():
-                for op, cursor in zip(ops, cursors, strict=True):
-                    await cursor.execute(op.text, op.params, binary=True)
+            try:
+                async with conn.pipeline(), nullcontext() if self._address.read_committed else conn.transaction():
+                    for op, cursor in zip(ops, cursors, strict=True):
+                        await cursor.execute(op.text, op.params, binary=True)
+            except psycopg.Error as error:
+                raise_in_our_words(error, ops[-1], conn, True)
+                raise
             return [op.read(await cursor.fetchall()) for op, cursor in zip(ops, cursors, strict=True)]
 
         return await self._do(work)
@@ -167,14 +186,17 @@ class Link:
             await self.close()
 
     def _broke(self, error: BaseException) -> None:
-        if not self._down and isinstance(error, ConnectionFailedError):
+        if not isinstance(error, ConnectionFailedError):
+            return
+        self._no_writes = error.sqlstate == READ_ONLY
+        if not self._down:
             self._down = True
             self._log.warning("connection_lost", link=self.purpose, error=error.message)
 
     def _works(self) -> None:
         self._rest = SHORTEST
         if self._down:
-            self._down = False
+            self._down = self._no_writes = False
             self.reconnects += 1
             self._log.info("connected_again", link=self.purpose)
 

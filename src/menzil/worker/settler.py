@@ -3,9 +3,10 @@
 A settle locks the leases of its messages in one order, and so does a heartbeat. Two settles in one transaction would
 lock them in another: messages of one lease may end in several ways.
 
-No delivery waits for it. Outcomes that a lost connection kept from settling are tried again while their lease lasts;
-then they are dropped and counted as lost, and the message is delivered again. An outcome that the database refuses (a
-state too large, a time that never comes) becomes a failure that says so, and does not affect other outcomes.
+No delivery waits for it. Outcomes that were kept from settling by a lost connection, or by what says nothing about them
+(a full disk, rights that were revoked), are tried again while their lease lasts; then they are dropped and counted as
+lost, and the message is delivered again. An outcome that the database refuses (a state too large, a time that never
+comes) becomes a failure that says so, and does not affect other outcomes.
 
 Completions without a response are most of all outcomes. They wait in a list of their own, and a leaser that is about to
 ask for messages takes them along: message_next settles and leases in one call.
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from menzil.model.errors import ConnectionFailedError, MenzilError
+from menzil.model.errors import ConnectionFailedError, MenzilError, PermissionDeniedError, SchemaMissingError
 from menzil.model.outcome import Complete, Defer, Fail, LeaseOutcome, Outcome, Settlement
 from menzil.ops import consuming, working
 from menzil.ops.op import Op
@@ -40,6 +41,9 @@ ROUND, FULL = 1000, 4000
 #: Messages of one lease that are worth a round of their own.
 LARGE = 100
 
+#: What may pass and says nothing about an outcome: no connection, no room, no time, no right, no schema at the moment.
+PASSING = (ConnectionFailedError, PermissionDeniedError, SchemaMissingError, psycopg.OperationalError)
+
 _REFUSED = "The database refused to settle this"
 _NO_SUCH_CHARACTER = "22P05"  # in the encoding of the database
 _TOO_LATE = "it ended before its outcome was settled"
@@ -55,6 +59,7 @@ class Settler:
         self._done: list[Held] = []  # completed, and there is no response to keep
         self._others: list[Held] = []
         self._under_way = 0
+        self._trouble = ""  # why the last round failed, as the log has said it
         self._some = asyncio.Event()
         self._none = asyncio.Event()
         self._none.set()
@@ -63,6 +68,11 @@ class Settler:
     def count(self) -> int:
         """How many outcomes are not settled yet."""
         return len(self._done) + len(self._others) + self._under_way
+
+    @property
+    def trouble(self) -> str:
+        """Why outcomes cannot be settled at the moment."""
+        return self._trouble or "the database cannot be reached"
 
     @property
     def is_full(self) -> bool:
@@ -130,11 +140,20 @@ class Settler:
                 while groups:
                     try:
                         await self._settle(groups[0])
-                    except (ConnectionFailedError, psycopg.OperationalError):
+                    except PASSING as error:
+                        self._tell(error)
                         self.keep([held for group in groups for held in group])
                         await self._shift.settle.rest(0.5)
                         break
+                    self._trouble = ""
                     self._end_round(groups.pop(0))
+
+    def _tell(self, error: MenzilError | psycopg.Error) -> None:
+        """Say once why nothing is settled; of a lost connection its link has said it."""
+        trouble = "" if isinstance(error, ConnectionFailedError) else str(error)
+        if trouble and trouble != self._trouble:
+            self._shift.log.error("settle_failed", error=trouble, then="it is tried again while the leases last")
+        self._trouble = trouble
 
     # Completions that a leaser takes along
 
@@ -161,7 +180,7 @@ class Settler:
         for held in batch:
             held.uncertain = True
             if held.ends_at <= now:
-                self._drop(held, "the database could not be reached while it lasted")
+                self._drop(held, "the database did not settle it while it lasted")
         # Each to its own list: an answer that was made plainer is a completion now, and must not take others along.
         left = [held for held in batch if held.ends_at > now]
         self._done[:0] = [held for held in left if held.outcome is COMPLETE]
@@ -206,7 +225,7 @@ class Settler:
                     answers = await self._shift.settle.run(op)
                 else:
                     _, answers = await self._shift.settle.run_all([working.hurry(), op])
-        except (ConnectionFailedError, psycopg.OperationalError):
+        except PASSING:
             raise
         except Exception as error:  # also what cannot be written as JSON
             await self._settle_apart(group, error)

@@ -300,7 +300,7 @@ class Shift:
                     self.log.warning("does_not_stop", channel=held.channel, id=held.id, hint=hint)
                 source.abandon(held)
         if not await self.settler.settled(LAST_WORDS):
-            self.log.error("not_settled", count=self.settler.count, why="the database cannot be reached")
+            self.log.error("not_settled", count=self.settler.count, why=self.settler.trouble)
 
     def _say_what_it_waits_for(self) -> None:
         waiting: dict[str, int] = {}
