@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import menzil
-from tests.acceptance.crew import Crew
+from tests.acceptance.crew import Crew, until
 
 
 @pytest.fixture
@@ -376,3 +376,13 @@ def test_what_was_leased_ahead_goes_back_when_deliveries_become_slow(crew: Crew,
 
     assert len(asyncio.run(program())) == 20
     assert crew.ask("select max(retry_count) from menzil.queue") == 0
+
+
+def test_a_handler_that_closes_standard_error_does_not_end_the_worker(crew: Crew) -> None:
+    (id,) = crew.send("mute", "x")
+    crew.send("quick")
+    worker = crew.start()
+    until(lambda: crew.ask("select retry_count from menzil.queue where id = %s", id) == 1, "the failure")
+    crew.send("quick", "afterwards")
+    until(lambda: crew.completed("quick") == 1, "the message after it")
+    assert worker.stop() == 0

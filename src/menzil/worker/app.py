@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -236,7 +235,9 @@ class Worker(Registering):
                 loop.remove_signal_handler(number)
 
     def _signalled(self, number: int) -> None:
-        logging.getLogger("menzil.worker").info("signal name=%s", signal.Signals(number).name)
+        from menzil.worker.log import Hide, Log
+
+        Log(Hide()).info("signal", name=signal.Signals(number).name)
         running = self._company or self._shift
         if number == signal.SIGHUP and self.has_file:
             self._reload()

@@ -11,6 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from textwrap import indent
 
 from menzil.model.redact import Redactor
@@ -87,7 +88,7 @@ class Log:
         if now - since >= 1:
             if count > FLOOD:
                 more = {"more": count - FLOOD}
-                LOGGER.log(level, "%s more=%d", event, more["more"], extra=said(event, dict(more)))
+                _log(level, f"{event} more={more['more']}", said(event, dict(more)))
             since, count = now, 0
         self._seen[event] = (since, count + 1)
         if count < FLOOD:
@@ -95,7 +96,7 @@ class Log:
             trace = self._hide.redactor.text(trace) if trace else None
             words = [event, *(f"{name}={_write(value)}" for name, value in known.items())]
             below = f"\n{indent(trace, '    ')}" if trace else ""
-            LOGGER.log(level, "%s%s", " ".join(words), below, extra=said(event, known, trace))
+            _log(level, f"{' '.join(words)}{below}", said(event, known, trace))
 
     def _fact(self, value: object) -> object:
         """A number as it is, everything else as a text without secrets, and not too long."""
@@ -103,6 +104,12 @@ class Log:
             return value
         text = self._hide.redact(str(value))
         return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+
+
+def _log(level: int, line: str, facts: dict[str, object]) -> None:
+    # A filter of the program may raise, and standard error may be closed: the worker goes on without its line.
+    with suppress(Exception):
+        LOGGER.log(level, "%s", line, extra=facts)
 
 
 def _write(value: object) -> str:
