@@ -60,3 +60,8 @@ def book(message: menzil.Message) -> menzil.Outcome | None:
 @app.handler("plain")
 def plain(message: menzil.Message) -> None:
     Effect.objects.create(id=message.id)
+
+
+@app.handler("awaited")
+async def awaited(message: menzil.Message) -> None:
+    await Effect.objects.acreate(id=message.id)

@@ -3,13 +3,21 @@
 Django keeps a connection per thread, and closes it or replaces a broken one only when a request begins or ends. A
 thread of a worker has no requests: without this it would keep a connection for ever, and one that the server closed
 would fail every message.
+
+What an async handler asks the ORM for runs in one thread of asgiref, on one connection for all async handlers. Between
+the messages of one of them others are in the middle of their work, so this connection is looked after when none of them
+is under way; meanwhile only one that broke is closed.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from asyncio import CancelledError
+from collections.abc import Awaitable, Callable
+from importlib import import_module
 from typing import Any
+
+_under_way: set[object] = set()  # messages that async handlers have begun
 
 
 def _databases() -> Any:
@@ -33,6 +41,42 @@ def tidily(call: Callable[..., Any]) -> Callable[..., Any]:
             db.close_old_connections()
 
     return tidy
+
+
+def tidily_awaited(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """The same for what is awaited."""
+    db = _databases()
+    if db is None:
+        return call
+    in_thread = import_module("asgiref.sync").sync_to_async
+    close_old, close_broken = in_thread(db.close_old_connections), in_thread(_close_broken)
+
+    async def tidy(*args: Any) -> Any:
+        message, alone = object(), not _under_way
+        _under_way.add(message)
+        try:
+            if alone:
+                await close_old()
+            result = await call(*args)
+        except CancelledError:
+            _under_way.discard(message)
+            raise  # without waiting for the thread: the worker may be about to end
+        except BaseException:
+            _under_way.discard(message)
+            await (close_broken(db) if _under_way else close_old())
+            raise
+        _under_way.discard(message)
+        if not _under_way:
+            await close_old()
+        return result
+
+    return tidy
+
+
+def _close_broken(db: Any) -> None:
+    for one in db.connections.all(initialized_only=True):
+        if one.errors_occurred and not one.in_atomic_block and not one.is_usable():
+            one.close()
 
 
 def let_go() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from menzil.worker.django import tidily
+from menzil.worker.django import tidily, tidily_awaited
 from menzil.worker.handler import Handler
 from menzil.worker.hooks import surround, telling
 from menzil.worker.options import BATCH, CONNECTIONS, LEASE
@@ -127,6 +127,6 @@ def _bare_call(shift: Shift, handler: Handler) -> Call:
     if handler.way is not Way.NONE:
         return call_within(handler, shift.lender, lambda: shift.threads, shift.hide)
     if handler.is_async:
-        return handler.function
+        return tidily_awaited(handler.function)
     function = tidily(handler.function)
     return lambda message: shift.threads.start(function, message)

@@ -25,7 +25,7 @@ from menzil.ops.preparing import LOST, outdated
 from menzil.ops.run import run, run_async
 from menzil.worker import outcomes
 from menzil.worker.address import Address, Conn, SyncConn
-from menzil.worker.django import tidily
+from menzil.worker.django import tidily, tidily_awaited
 from menzil.worker.endings import UndoError, ending, settling
 from menzil.worker.handler import Function, Handler
 from menzil.worker.link import hung_up
@@ -137,7 +137,7 @@ def call_within(handler: Handler, lender: Lender, threads: Callable[[], Threads]
         return once(message)
 
     if handler.is_async:
-        return awaited
+        return tidily_awaited(awaited)
     tidy = tidily(in_thread)
     return lambda message: threads().start(tidy, message)
 
