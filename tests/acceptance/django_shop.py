@@ -65,3 +65,16 @@ def plain(message: menzil.Message) -> None:
 @app.handler("awaited")
 async def awaited(message: menzil.Message) -> None:
     await Effect.objects.acreate(id=message.id)
+
+
+reporting = menzil.Worker(endpoints=False)
+
+
+@reporting.handler("raising")
+async def raising(message: menzil.Message) -> None:
+    raise ValueError("to be reported")
+
+
+@reporting.on_error
+def report(message: menzil.Message, error: BaseException) -> None:
+    Effect.objects.create(id=message.id)

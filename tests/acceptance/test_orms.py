@@ -244,6 +244,21 @@ def test_async_handlers_of_django_survive_the_loss_of_their_connection(crew: Cre
 
 
 @pytest.mark.usefixtures("effect")
+def test_a_hook_that_writes_with_django_survives_the_loss_of_its_connection(crew: Crew) -> None:
+    written = "select count(*) from effect where id = %s"
+    (first,) = crew.send("raising", "x")
+    crew.start(app="django_shop:reporting", KEEP="1")
+    until(lambda: crew.ask(written, first) == 1)
+    crew.conn.execute(DJANGOS.replace("count(*)", "pg_terminate_backend(pid)"))
+    until(lambda: crew.ask(DJANGOS) == 0)
+    failed = "select exists (select from menzil.attempts where message_id = %s)"
+    for _ in range(2):  # the hook meets the loss with the first, and has another connection for the second
+        (last,) = crew.send("raising", "x")
+        until(lambda id=last: crew.ask(failed, id))  # type: ignore[misc]
+    assert crew.ask(written, last) == 1
+
+
+@pytest.mark.usefixtures("effect")
 def test_a_django_worker_survives_the_loss_of_its_connections(crew: Crew) -> None:
     crew.send("plain", *map(str, range(20)))
     crew.start(app="django_shop:app", KEEP="1")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from menzil.model.errors import UsageError
 from menzil.model.message import Message
+from menzil.worker.django import tidily, tidily_awaited
 
 if TYPE_CHECKING:
     from menzil.worker.log import Log
@@ -47,9 +48,9 @@ class Hooks:
         for hook in self.on_error:
             try:
                 if is_async(hook):
-                    await hook(message, error)
+                    await tidily_awaited(hook)(message, error)
                 else:
-                    await threads.start(hook, message, error)
+                    await threads.start(tidily(hook), message, error)
             except Exception as raised:
                 _failed(log, hook, raised)
 
