@@ -32,27 +32,38 @@ class Threads:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        self._free = 0  # threads that wait and have no job coming
+        self._free = 0  # threads that wait and have no job coming; below 0, jobs that wait for a thread
         self._made = 0
 
     def start(self, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
         """Call `function` in a thread. Cancelling the future gives the call up: it ends when it ends, unheard."""
         future: asyncio.Future[Any] = self._loop.create_future()
         context = copy_context()
-        self._jobs.put(_Job(lambda: context.run(function, *args), future))
         with self._lock:
-            need = self._free == 0
+            need = self._free <= 0
             self._free -= not need
             self._made += need
         if need:
-            threading.Thread(target=self._work, name=NAME, daemon=True).start()
+            self._start_thread()
+        self._jobs.put(_Job(lambda: context.run(function, *args), future))
         return future
+
+    def _start_thread(self) -> None:
+        try:
+            threading.Thread(target=self._work, name=NAME, daemon=True).start()
+        except RuntimeError:  # the machine gives this process no more threads
+            with self._lock:
+                self._made -= 1
+                if not self._made:
+                    raise
+                self._free -= 1  # the job waits for one of the threads that there are
 
     def _work(self) -> None:
         while job := self._jobs.get():
             result, error = None, None
             try:
-                result = job.work()
+                # A job that was given up while it waited is not begun: its message has gone back.
+                result = None if job.future.cancelled() else job.work()
             except BaseException as raised:  # also SystemExit: a handler does not end the worker
                 error = raised
             with self._lock:
