@@ -114,6 +114,19 @@ def line_of(record: logging.LogRecord, formatter: logging.Formatter) -> dict[str
     return found
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_json_is_readable_whatever_the_encoding_of_standard_error(encoding: str) -> None:
+    program = r"""
+import logging
+from menzil.telemetry.logs import log_to_stderr
+log_to_stderr(["shop"], "json")
+logging.getLogger("shop").warning("Z\u00fcrich \u6771\u4eac \ud800")
+"""
+    env = os.environ | {"PYTHONIOENCODING": encoding}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, timeout=60, check=True)
+    assert json.loads(done.stderr.decode())["message"] == "Z\u00fcrich \u6771\u4eac \ud800"
+
+
 def test_lines_of_other_loggers_are_json_too() -> None:
     formatter = JsonLines(lambda text: text.replace("secret", "***"))
     record = logging.LogRecord("other", logging.ERROR, "f.py", 1, "a %s\nline", ("secret",), None)

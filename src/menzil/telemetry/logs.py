@@ -46,9 +46,11 @@ class TextLines(logging.Formatter):
 class JsonLines(logging.Formatter):
     """One JSON object a line: time, level, logger, event and its facts, and trace_id where a trace is known."""
 
-    def __init__(self, redact: Redact | None = None) -> None:
+    def __init__(self, redact: Redact | None = None, *, escaped: bool = False) -> None:
+        """`escaped`: in ASCII, for a stream that is not in UTF-8."""
         super().__init__()
         self._redact = redact or (lambda text: text)
+        self._escaped = escaped
 
     def format(self, record: logging.LogRecord) -> str:
         """Write the line."""
@@ -63,7 +65,7 @@ class JsonLines(logging.Formatter):
                 line["traceback"] = self._redact(self.formatException(record.exc_info))
         if "trace_id" not in line:
             line |= _current_trace()
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return json.dumps(line, ensure_ascii=self._escaped, default=str)
 
 
 def log_to_stderr(
@@ -71,7 +73,8 @@ def log_to_stderr(
 ) -> None:
     """Send the lines of these loggers to standard error, and nowhere else."""
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines(redact) if how == "json" else TextLines(redact))
+    escaped = (getattr(handler.stream, "encoding", None) or "").lower() not in ("utf-8", "utf8")
+    handler.setFormatter(JsonLines(redact, escaped=escaped) if how == "json" else TextLines(redact))
     for name in loggers:
         logger = logging.getLogger(name)
         logger.addHandler(handler)
