@@ -149,7 +149,7 @@ def test_proof_of_another_server_hides_nothing(stage: Stage):
 
 
 def test_more_lines_of_another_server_than_a_look_reads_hide_nothing(stage: Stage):
-    """Lines that a restore brought have transaction ids that are yet to come. A proof that ends among them would hide sends of this server."""
+    """A restore brought lines with ids of the future. A proof that ends among them would hide sends of this server."""
     sender, consumer = stage.hire(), stage.hire()
     with sender.open():
         before = [sender.send("a") for _ in range(2100)]
@@ -158,7 +158,7 @@ def test_more_lines_of_another_server_than_a_look_reads_hide_nothing(stage: Stag
     after = stage.watcher.send("a")
     for _ in range(250):
         xid(stage.watcher)
-    taken = [first] + consumer.take(len(before))
+    taken = [first, *consumer.take(len(before))]
     assert sorted(lease.id for lease in taken) == [*before, after]
 
 

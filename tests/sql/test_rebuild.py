@@ -249,7 +249,7 @@ def test_senders_that_reach_the_transactions_of_another_cluster_lose_nothing(que
 
 
 def test_ends_of_another_cluster_do_not_make_room_in_the_queue(queue: Queue) -> None:
-    """What a dump says has ended is gone once, also when the transactions of this cluster have reached those of the other."""
+    """What a dump says has ended is gone once, also when this cluster has reached the ids of the other."""
     queue.send_batch("work", 50)
     queue.complete(*queue.dequeue(50))
     queue.call("_tally", False)

@@ -1,6 +1,8 @@
-"""Work that does not fit into one call of a role with a short statement_timeout: each call does a part, and commits it."""
+"""Work that is too long for one call of a role with a short statement_timeout: each call commits a part of it."""
 
 from __future__ import annotations
+
+import contextlib
 
 import psycopg
 import pytest
@@ -45,10 +47,8 @@ def test_thousands_to_clear_away_do_not_stop_consumers_with_a_short_timeout(queu
     taken: list[int] = []
 
     def come() -> bool:
-        try:
+        with contextlib.suppress(psycopg.errors.QueryCanceled):
             taken.extend(message.id for message in hurried.dequeue(100))
-        except psycopg.errors.QueryCanceled:
-            pass
         return sent in taken
 
     until(come)
