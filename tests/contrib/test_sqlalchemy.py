@@ -130,10 +130,8 @@ def test_a_flush_sends_in_the_transaction_of_the_session(mq: menzil.Menzil, shar
 
 def test_a_row_that_only_got_rows_of_other_tables_was_not_updated(mq: menzil.Menzil, shared: str) -> None:
     maker = orm.sessionmaker(sqlalchemy.create_engine(url(shared), poolclass=NullPool))
-    hooks = [
-        outbox(Order, "orders", on="update", payload=lambda o: o.customer, sessions=maker),
-        outbox(Bill, "orders", on="update", payload=lambda b: f"bill of {b.order_id}", sessions=maker),
-    ]
+    orders = outbox(Order, "orders", on="update", payload=lambda o: o.customer, sessions=maker)
+    bills = outbox(Bill, "orders", on="update", payload=lambda b: f"bill of {b.order_id}", sessions=maker)
     with maker() as session:
         order = Order(customer="ada", facts={})
         other = Order(customer="bert")
@@ -149,8 +147,8 @@ def test_a_row_that_only_got_rows_of_other_tables_was_not_updated(mq: menzil.Men
         session.commit()
         number = other.id
     assert payloads(shared) == ["ada", f"bill of {number}"]
-    for hook in hooks:
-        hook.remove()
+    orders.remove()
+    bills.remove()
 
 
 @pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
