@@ -23,9 +23,12 @@ begin
     exit when target.finished or cardinality(v_found) >= p_limit;
   end loop;
   target.finished := target.finished or not exists (select 1 from menzil._letters_behind(p_plan, target, 1));
+  -- Locked first, their messages looked at then: PostgreSQL 18 may crash where one query does both and meets a letter that changed meanwhile.
   ids := array(select d.id from unnest(v_found) with ordinality u(id, n)
-                 cross join lateral (select d.id, d.original_message_id, d.created_at from menzil.dead_letter d
-                                      where d.id = u.id and d.status = 'failed' for update skip locked offset 0) d
+                 cross join lateral (select d.id from menzil.dead_letter d where d.id = u.id and d.status = 'failed' for update skip locked offset 0) d
+                order by u.n);
+  ids := array(select u.id from unnest(ids) with ordinality u(id, n)
+                 cross join lateral (select d.original_message_id, d.created_at from menzil.dead_letter d where d.id = u.id offset 0) d
                  cross join lateral (select 1 from menzil.message m where m.id = d.original_message_id and m.created_at = d.created_at
                                         and (m.payload is not null or m.content is not null) offset 0) m
                 order by u.n);
