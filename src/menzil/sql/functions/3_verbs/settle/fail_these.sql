@@ -68,14 +68,19 @@ begin
       cross join lateral (select c.on_dead from menzil.channel c where c.id = m.channel_id offset 0) c
       cross join lateral (select f.error from unnest(p_failures) f where f.id = u.id limit 1) f
   ), outlined as materialized (   -- messages that fail together often fail alike, or alike but for a number
-    select t.error, menzil._error_outline(t.error) as outline from (select distinct d.error from dead d) t
-  ), explained as materialized (
-    select o.error, e.* from (select o.outline, menzil._cause_of_outline(o.outline) as told from (select distinct o.outline from outlined o) o) t
-      join outlined o on o.outline = t.outline cross join lateral (select (t.told).*) e
+    select t.*, menzil._error_outline(t.error) as outline
+      from (select d.error, array_agg(d.id) as ids, array_agg(d.channel_id) as channels, array_agg(d.created_at) as times, array_agg(d.blocks) as blocks
+              from dead d group by d.error) t
+  ), explained as materialized (   -- windows and arrays: a join would compare each error with each
+    select o.error, o.ids, o.channels, o.times, o.blocks, first_value(e.cause) over w as cause, first_value(e.error_class) over w as error_class,
+           first_value(e.cause_hash) over w as cause_hash
+      from (select o.*, row_number() over (partition by o.outline) as n from outlined o) o
+      left join lateral (select e.* from menzil._cause_of_outline(o.outline) e where o.n = 1 offset 0) e on true
+    window w as (partition by o.outline order by o.n)
   ), listed as (
     insert into menzil.dead_letter (original_message_id, channel_id, created_at, failed_at, num_attempts, last_error, blocks_key, cause, error_class, cause_hash)
-      select d.id, d.channel_id, d.created_at, p_now, p_taken.attempt, d.error, d.blocks, e.cause, e.error_class, e.cause_hash
-        from dead d join explained e on e.error = d.error order by d.id
+      select u.id, u.channel_id, u.created_at, p_now, p_taken.attempt, e.error, u.blocks, e.cause, e.error_class, e.cause_hash
+        from explained e cross join lateral unnest(e.ids, e.channels, e.times, e.blocks) u(id, channel_id, created_at, blocks) order by u.id
   )
   select array_agg(d.id) filter (where not d.blocks) into v_free from dead d;
   perform menzil._end(p_ids, 'failed', p_taken.attempt, p_taken.leased_at, p_taken.worker, p_now,
