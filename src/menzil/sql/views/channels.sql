@@ -6,8 +6,9 @@ select c.id, c.name, c.protocol is not null as is_endpoint, c.enabled, c.paused,
        case when c.max_concurrency is not null then (coalesce(f.count, 0)
          -- Leases from before the channel had a limit do not name it.
          + (select count(*) from menzil.lease l cross join lateral unnest(l.ids) u(id)
-              cross join lateral (select 1 from menzil.message m where m.id = u.id and m.channel_id = c.id offset 0) m
-             where l.channel_id is null and l.leased_at < g.counts_from))::integer end as in_flight,
+              cross join lateral (   -- by a range and LIMIT 1: see menzil.queue
+                select m.channel_id from menzil.message m where m.id between u.id and u.id order by m.id limit 1) m
+             where m.channel_id = c.id and l.channel_id is null and l.leased_at < g.counts_from))::integer end as in_flight,
        c.created_at, c.updated_at
   from menzil.channel c
   left join menzil.gate g on g.channel_id = c.id

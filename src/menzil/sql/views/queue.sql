@@ -1,7 +1,8 @@
 -- Live messages: pending or processing. Where a message is tells its state: in a run of its lane, in a line of the log, on the
 -- schedule, behind its ordering key, or in a lease. The channel is joined in each part, so that a filter by channel reads only
--- the runs, schedules and keys of that channel. Constants have their names in every part: after a restore PostgreSQL would print
--- names of its own, and the drift check would take the view for changed.
+-- the runs, schedules and keys of that channel. A message is looked for by a range that holds its id alone, in order and with LIMIT 1: then
+-- the planner expects one row and uses the index of ids, also of a month without statistics or with misleading ones. Constants have
+-- their names in every part: after a restore PostgreSQL would print names of its own, and the drift check would take the view for changed.
 create or replace view menzil.queue as
 select q.id, q.status, q.channel,
        case when q.protocol is not null then q.channel_id end as endpoint_id,
@@ -43,8 +44,8 @@ select q.id, q.status, q.channel,
     -- A lease may hold messages of several channels.
     select m.id, c.id, c.name, c.protocol, 'processing' as status, l.leased_at, l.unlock_at, l.attempt, l.worker
       from menzil.lease l cross join lateral unnest(l.ids) u(id)
-      cross join lateral (select m.id, m.channel_id from menzil.message m where m.id = u.id offset 0) m
+      cross join lateral (select m.id, m.channel_id from menzil.message m where m.id between u.id and u.id order by m.id limit 1) m
       join menzil.channel c on c.id = m.channel_id
   ) q
-  cross join lateral (select m.* from menzil.message m where m.id = q.id offset 0) m
+  cross join lateral (select m.* from menzil.message m where m.id between q.id and q.id order by m.id limit 1) m
   left join menzil.returned r on r.id = q.id;

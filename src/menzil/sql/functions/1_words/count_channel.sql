@@ -6,10 +6,9 @@ language sql stable set enable_seqscan = on as $$
        + coalesce((select sum(n.n) from menzil.line n where n.channel_id = p_channel_id and n.flags & 64 = 0), 0)
        + coalesce((select sum(n.n) from menzil.aside n where n.channel_id = p_channel_id and n.flags & 64 = 0), 0)
        + coalesce((select sum(cardinality(l.ids)) from menzil.lease l where l.channel_id = p_channel_id), 0)
-       + (select count(*) from menzil.lease l cross join lateral unnest(l.ids) u(id)
-            cross join lateral (select 1 from menzil.message m where m.id = u.id and m.channel_id = p_channel_id offset 0) m where l.channel_id is null)
+       + (select count(*) from menzil._channels_of(array(select u.id from menzil.lease l cross join lateral unnest(l.ids) u(id) where l.channel_id is null)) m
+           where m.channel_id = p_channel_id)
        + (select count(*) from menzil.scheduled s where s.channel_id = p_channel_id)
        + (select count(*) from menzil.key_queue k where k.channel_id = p_channel_id and k.waits = 1)
-       - (select count(*) from menzil.withdrawn w cross join lateral (
-            select 1 from menzil.message m where m.id = w.id and m.channel_id = p_channel_id offset 0) m)
+       - (select count(*) from menzil._channels_of(array(select w.id from menzil.withdrawn w)) m where m.channel_id = p_channel_id)
 $$;

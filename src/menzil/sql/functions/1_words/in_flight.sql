@@ -6,7 +6,6 @@ language sql stable set enable_seqscan = on set jit = off as $$
     from (select l.channel_id, cardinality(l.ids) as n from menzil.lease l where l.channel_id is not null
           union all
           select m.channel_id, 1
-            from (select u.id from menzil.lease l cross join lateral unnest(l.ids) u(id) where l.channel_id is null limit 20000) u
-            cross join lateral (select m.channel_id from menzil.message m where m.id = u.id offset 0) m) q
+            from menzil._channels_of(array(select u.id from menzil.lease l cross join lateral unnest(l.ids) u(id) where l.channel_id is null limit 20000)) m) q
    where p_channel_id is null or q.channel_id = p_channel_id group by q.channel_id
 $$;

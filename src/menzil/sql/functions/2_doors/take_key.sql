@@ -6,7 +6,7 @@
 -- holds the key. Waits for an open transaction that took the same key: whether it commits decides. Plans are pinned: where statistics of
 -- a month mislead, the planner would read the month for each key.
 create or replace function menzil._take_key(p_channel_id integer, p_key text, p_id bigint, p_hash text, p_now timestamptz) returns bigint
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_key menzil.key;
   v_ended boolean;

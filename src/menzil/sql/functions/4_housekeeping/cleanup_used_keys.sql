@@ -1,7 +1,7 @@
 -- Forgets idempotency keys that no message holds any more. Walks over the keys in bounded rounds; the job remembers where it
 -- was. Returns how many went.
 create or replace function menzil.cleanup_used_keys(p_limit integer default 10000) returns integer
-language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp set enable_seqscan = off set jit = off as $$
+language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
   v_state jsonb := (select j.state from menzil.job j where j.name = 'keys');
   v_from record;

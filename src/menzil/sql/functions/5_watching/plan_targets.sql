@@ -24,7 +24,7 @@ end $$;
 
 -- The first three and the last of what one channel of a plan has still to do, among 1,000 at either end.
 create or replace function menzil._plan_ends(p_plan menzil.plan, p_target menzil.plan_channel, out first_ids bigint[], out last_id bigint)
-language plpgsql stable set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   v_since timestamptz := coalesce((p_plan.filter ->> 'since')::timestamptz, '-infinity');
   v_until timestamptz := coalesce((p_plan.filter ->> 'until')::timestamptz, 'infinity');

@@ -2,7 +2,7 @@
 -- A message in flight is looked at again when its lease ends. A message that cannot be ended keeps no other waiting.
 create or replace function menzil._expire(p_now timestamptz, p_limit integer) returns integer
 language plpgsql
-set enable_seqscan = off set jit = off as $$
+set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
   v_due record;
   v_count integer := 0;

@@ -3,7 +3,6 @@ create or replace function menzil._uncounted(p_channel_id integer, p_epoch integ
 language sql stable
 set enable_seqscan = on as $$
   select (coalesce((select sum(cardinality(l.ids)) from menzil.lease l where l.channel_id = p_channel_id and l.epoch is distinct from p_epoch), 0)
-        + (select count(*) from menzil.lease l cross join lateral unnest(l.ids) u(id)
-             cross join lateral (select 1 from menzil.message m where m.id = u.id and m.channel_id = p_channel_id offset 0) m
-            where l.channel_id is null))::integer
+        + (select count(*) from menzil._channels_of(array(select u.id from menzil.lease l cross join lateral unnest(l.ids) u(id) where l.channel_id is null)) m
+            where m.channel_id = p_channel_id))::integer
 $$;

@@ -21,7 +21,7 @@ end $$;
 -- the new messages.
 drop function if exists menzil._redrive(bigint[]);
 create or replace function menzil._redrive(p_ids bigint[], p_dues timestamptz[] default null) returns bigint[]
-language plpgsql set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   v_now timestamptz := clock_timestamp();
   v_new bigint[];

@@ -15,9 +15,13 @@ begin
   end if;
   -- SKIP LOCKED: leave rows that another transaction is redriving.
   if p_cause is null then
-    v_ids := array(select d.id from menzil.dead_letter d
-                    where d.channel_id = v_channel.id and d.status = 'failed' and not menzil._is_erased(d.original_message_id)
-                    order by d.created_at, d.original_message_id limit p_limit for update skip locked);
+    -- Sorted first, from the index of causes: else the message of every letter of the channel is asked before the limit counts.
+    v_ids := array(select l.id
+                     from (select d.id from menzil.dead_letter d where d.channel_id = v_channel.id and d.status = 'failed'
+                            order by d.created_at, d.original_message_id offset 0) o
+                     cross join lateral (select d.id from menzil.dead_letter d where d.id = o.id and d.status = 'failed' and not menzil._is_erased(d.original_message_id)
+                                            for update skip locked offset 0) l
+                    limit p_limit);
   else
     v_ids := menzil._lock_letters(v_channel.id, p_cause, p_limit);
   end if;

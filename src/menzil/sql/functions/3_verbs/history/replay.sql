@@ -3,7 +3,7 @@
 
 -- One message, by its id. Returns the id of the new one.
 create or replace function menzil.replay_message(p_id bigint) returns bigint
-language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp set enable_seqscan = off set jit = off as $$
+language plpgsql security definer set search_path = pg_catalog, menzil, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
   v_channel menzil.channel;
   v_now timestamptz := clock_timestamp();

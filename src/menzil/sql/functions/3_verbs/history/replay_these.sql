@@ -1,7 +1,7 @@
 -- Sends these ended messages once more, in this order, each for its due time; NULL: at once. The times of creation find their months.
 -- The caller has asked for room. Returns the ids of the new messages.
 create or replace function menzil._replay_these(p_ids bigint[], p_created_ats timestamptz[], p_dues timestamptz[]) returns bigint[]
-language plpgsql set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   v_now timestamptz := clock_timestamp();
   v_new bigint[] := array(select nextval('menzil.message_id') from generate_series(1, cardinality(p_ids)));

@@ -5,7 +5,7 @@ create or replace function menzil.message_peek(p_channel text, p_limit integer d
   id bigint, channel text, content bytea, payload jsonb, state bytea, num_attempts bigint, headers jsonb, correlation_id uuid, metadata jsonb,
   ordering_key text, priority integer, retry_count integer, created_at timestamptz, scheduled_at timestamptz, expires_at timestamptz
 )
-language plpgsql stable security definer set search_path = pg_catalog, menzil, pg_temp set jit = off as $$
+language plpgsql stable security definer set search_path = pg_catalog, menzil, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
   v_channel menzil.channel := menzil._channel_for(p_channel);
   v_now timestamptz := clock_timestamp();

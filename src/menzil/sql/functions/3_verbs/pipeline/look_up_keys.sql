@@ -3,7 +3,7 @@
 
 -- Before the insert: repeats need no room. The probes are pinned to their indexes: see menzil._take_key.
 create or replace function menzil._look_up_keys(p_bulk menzil.bulk) returns menzil.bulk
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
   v_bulk menzil.bulk := p_bulk;
   v_keys text := p_bulk.staging || '_keys';

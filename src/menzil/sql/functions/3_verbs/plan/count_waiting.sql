@@ -8,8 +8,7 @@ language sql stable set enable_seqscan = on set jit = off as $$
                      where n.rank is not null and n.flags & 64 = 0 and (p_channel_id is null or n.channel_id = p_channel_id) group by 1
           union all select s.channel_id, count(*) from menzil.scheduled s where p_channel_id is null or s.channel_id = p_channel_id group by 1
           union all select k.channel_id, count(*) from menzil.key_queue k where k.waits = 1 and (p_channel_id is null or k.channel_id = p_channel_id) group by 1
-          union all select m.channel_id, - count(*) from menzil.withdrawn w
-                      cross join lateral (select m.channel_id from menzil.message m where m.id = w.id limit 1 offset 0) m
+          union all select m.channel_id, - count(*) from menzil._channels_of(array(select w.id from menzil.withdrawn w)) m
                      where p_channel_id is null or m.channel_id = p_channel_id group by 1) q
    group by 1 having sum(q.n) > 0
 $$;

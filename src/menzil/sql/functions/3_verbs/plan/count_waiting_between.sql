@@ -1,6 +1,6 @@
 -- Of n messages that wait in one channel, those created from p_since to before p_until: the share of 100,000 is taken for all.
 create or replace function menzil._count_waiting_between(p_channel_id integer, p_n bigint, p_since timestamptz, p_until timestamptz, out n bigint, out exact boolean)
-language plpgsql stable set jit = off as $$
+language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
   v_most constant integer := 100000;
   v_looked record;

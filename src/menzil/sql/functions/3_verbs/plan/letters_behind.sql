@@ -2,7 +2,7 @@
 -- their messages were created at, as the index of causes has them. fits: the filter means this one.
 create or replace function menzil._letters_behind(p_plan menzil.plan, p_target menzil.plan_channel, p_limit integer)
 returns table (n bigint, id bigint, status text, redriven_at timestamptz, place_at timestamptz, place_id bigint, fits boolean)
-language plpgsql stable set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 #variable_conflict use_column
 declare
   v_since timestamptz := coalesce((p_plan.filter ->> 'since')::timestamptz, '-infinity');

@@ -1,7 +1,7 @@
 -- The next ended messages of one channel of a replay, by id. There is no index of messages by channel, so all messages behind the
 -- cursor are looked at, up to 63,000 in one step; the count has found where they begin and end. Erased ones are left out.
 create or replace function menzil._plan_ended(p_plan menzil.plan, p_target menzil.plan_channel, p_limit integer, out target menzil.plan_channel, out ids bigint[], out created_ats timestamptz[])
-language plpgsql set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   v_since timestamptz := coalesce((p_plan.filter ->> 'since')::timestamptz, '-infinity');
   v_until timestamptz := least((p_plan.filter ->> 'until')::timestamptz, p_plan.created_at);

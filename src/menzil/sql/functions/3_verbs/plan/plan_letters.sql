@@ -2,7 +2,7 @@
 -- LOCKED: letters that another transaction is redriving are left out, and so are erased ones and those that were redriven since the
 -- count.
 create or replace function menzil._plan_letters(p_plan menzil.plan, p_target menzil.plan_channel, p_limit integer, out target menzil.plan_channel, out ids bigint[])
-language plpgsql set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   v_seen record;
   v_found bigint[] := '{}';

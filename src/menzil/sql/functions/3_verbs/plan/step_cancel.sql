@@ -31,7 +31,7 @@ end $$;
 
 -- Writes down, a thousand in a row, which messages a cancel is to end: those that wait now and were sent before the plan was made.
 create or replace function menzil._gather_cancel(p_plan menzil.plan) returns void
-language plpgsql set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
   v_since timestamptz := (p_plan.filter ->> 'since')::timestamptz;
   v_until timestamptz := (p_plan.filter ->> 'until')::timestamptz;

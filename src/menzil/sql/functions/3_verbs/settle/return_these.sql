@@ -2,7 +2,7 @@
 -- Their ordering key stays theirs.
 create or replace function menzil._return_these(p_ids bigint[], p_flags smallint, p_now timestamptz) returns void
 language plpgsql
-set enable_seqscan = off set jit = off as $$
+set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
   v_group record;
   v_found integer := 0;

@@ -19,7 +19,7 @@ begin
   return query
     select q.id from (
       (select l.message_id as id from menzil.correlated l
-        where l.correlation_id = p_correlation_id and l.message_id < v_before and exists (select 1 from menzil.message m where m.id = l.message_id)
+        where l.correlation_id = p_correlation_id and l.message_id < v_before and exists (select 1 from menzil.message m where m.id = l.message_id offset 0)
         order by l.message_id desc limit p_limit)
       union
       (select m.id from menzil.message m where m.id > coalesce(v_written, 0) and m.id < v_before and m.correlation_id = p_correlation_id order by m.id desc limit p_limit)
