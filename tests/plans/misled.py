@@ -78,8 +78,9 @@ def grow(conn: Conn, part: str, count: int) -> None:
     conn.execute("select menzil.channel_set('rich', p_max_size => 10000000)")
     conn.execute(_MANY, {"part": part, "count": count})
     fill.settle(conn)
-    while (row := conn.execute("select menzil.job_run('lookups')").fetchone()) and row[0] >= 1000:
-        pass
+    for job in ("lookups", "causes"):
+        while (row := conn.execute("select menzil.job_run(%s)", (job,)).fetchone()) and row[0] > 0:
+            pass
 
 
 class World:
