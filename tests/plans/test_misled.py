@@ -16,9 +16,11 @@ from tests.plans.conftest import NewDb
 from tests.plans.misled import BELIEFS, World, furnish, grow, leave_alone, mislead
 from tests.plans.misled_looks import CALLS
 
-SHORT, LONG = 600, 6_000
+SHORT, LONG = 1_200, 6_000  # the short one is longer than the 1,000 rows that some looks are bounded by
 CUSTOM, GENERIC = 5, 3  # rounds: the plan cache makes five custom plans before it considers a generic one
 MORE = 200  # pages: a month has more than a thousand at least
+#: Letters of a channel have no index of this order and are sorted: a page for each at most, and none of their messages.
+SORTED = ("redrive a few of many", "redrive a few of a cause")
 
 pytestmark = pytest.mark.slow
 
@@ -62,4 +64,5 @@ def test_calls_for_a_few_messages_read_no_whole_month(new_db: NewDb, lengths: li
                 mislead(conn, belief)
         found.append(measure(dsn, views=belief != "all alike"))
     short, long = found
-    assert {name: (short[name], long[name]) for name in short if long[name] > 1.5 * short[name] + MORE} == {}
+    most = {name: 1.5 * pages + MORE + LONG * (name in SORTED) for name, pages in short.items()}
+    assert {name: (short[name], long[name]) for name in short if long[name] > most[name]} == {}
