@@ -108,9 +108,12 @@ def test_a_cause_is_redriven_by_its_words_and_by_its_name(queue: Queue, known: b
     assert queue.one("select cause from menzil.dlq where status = 'failed'") == ("b" if known else None)
 
 
-def test_two_who_redrive_one_cause_take_different_letters(queue: Queue, connect) -> None:
+@pytest.mark.parametrize("known", [0, 2, 4])
+def test_two_who_redrive_one_cause_take_different_letters(queue: Queue, connect, known: int) -> None:
     for _ in range(4):
         die(queue)
+    forget(queue)
+    assert queue.one("select menzil._explain_letters(%s)", known) == known
     (row,) = queue.rows("dlq_causes")
     first = Queue(connect(autocommit=False))
     assert first.call("redrive_endpoint", "work", row.cause_hash, 2) == 2

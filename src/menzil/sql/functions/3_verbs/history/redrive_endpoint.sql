@@ -33,24 +33,23 @@ begin
   return cardinality(v_ids);
 end $$;
 
--- Locks failed dead letters of one channel and cause, oldest message first. A cause has a name for each of its classes. Letters that the
--- job causes has not come to have no name yet: they are looked at one by one.
+-- Locks failed dead letters of one channel and cause, oldest message first, and no more than p_limit: others pass over what is locked. A
+-- cause has a name for each of its classes. Letters that the job causes has not come to have no name yet: they are looked at one by one.
 create or replace function menzil._lock_letters(p_channel_id integer, p_cause text, p_limit integer) returns bigint[]
-language plpgsql set enable_seqscan = off set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
-  v_name text;
-  v_ids bigint[];
+  v_names text[] := array[menzil._cause_hash('RETRYABLE', p_cause), menzil._cause_hash('PERMANENT', p_cause), menzil._cause_hash('DISABLE', p_cause), p_cause];
 begin
-  v_ids := array(select d.id from menzil.dead_letter d
-                  where d.channel_id = p_channel_id and d.status = 'failed' and d.cause_hash is null
-                    and p_cause in ((menzil._cause_of(d.last_error)).cause, (menzil._cause_of(d.last_error)).cause_hash)
-                    and not menzil._is_erased(d.original_message_id)
-                  order by d.created_at, d.original_message_id limit p_limit for update skip locked);
-  foreach v_name in array array[menzil._cause_hash('RETRYABLE', p_cause), menzil._cause_hash('PERMANENT', p_cause), menzil._cause_hash('DISABLE', p_cause), p_cause] loop
-    v_ids := v_ids || array(select d.id from menzil.dead_letter d
-                             where d.channel_id = p_channel_id and d.status = 'failed' and d.cause_hash = v_name and not menzil._is_erased(d.original_message_id)
-                             order by d.created_at, d.original_message_id limit p_limit for update skip locked);
-  end loop;
-  return array(select d.id from unnest(v_ids) u(id) cross join lateral (select d.* from menzil.dead_letter d where d.id = u.id offset 0) d
-                order by d.created_at, d.original_message_id limit p_limit);
+  return array(
+    select l.id
+      from (select d.id, d.created_at, d.original_message_id from menzil.dead_letter d
+             where d.channel_id = p_channel_id and d.status = 'failed' and d.cause_hash = any (v_names)
+            union all
+            select d.id, d.created_at, d.original_message_id from menzil.dead_letter d
+             where d.channel_id = p_channel_id and d.status = 'failed' and d.cause_hash is null
+               and (select p_cause in (e.cause, e.cause_hash) from menzil._cause_of(d.last_error) e)
+             order by created_at, original_message_id offset 0) o
+      cross join lateral (select d.id from menzil.dead_letter d where d.id = o.id and d.status = 'failed' and not menzil._is_erased(d.original_message_id)
+                             for update skip locked offset 0) l
+     limit p_limit);
 end $$;
