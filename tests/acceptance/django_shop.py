@@ -53,7 +53,7 @@ def book(message: menzil.Message) -> menzil.Outcome | None:
         return menzil.Defer(seconds=3600, state=b"half")
     if message.payload == "late":  # the lease is gone when the handler returns
         with connections["default"].cursor() as cursor:
-            cursor.execute("delete from menzil.lease where %s = any (ids)", [message.id])
+            cursor.execute("delete from menzil.lease where %s between lo_id and hi_id", [message.id])
     return None
 
 

@@ -247,7 +247,7 @@ def test_a_lost_lease_rolls_back_what_the_handler_wrote(crew: Crew, app: menzil.
 
     def steal(message: menzil.Message) -> None:
         if message.attempt == 1:
-            over = "update menzil.lease set unlock_at = now(), watch_at = now() where %s = any (ids)"
+            over = "update menzil.lease set unlock_at = now(), watch_at = now() where %s between lo_id and hi_id"
             assert crew.conn.execute(over, (message.id,)).rowcount == 1
             assert crew.ask("select menzil.recover_stale_messages()") == 1
 

@@ -78,7 +78,7 @@ def answer(message: menzil.Message) -> menzil.Outcome | None:
 
 def take_the_lease(crew: Crew, message: menzil.Message) -> None:
     if message.payload == "late":
-        crew.ask("delete from menzil.lease where %s = any (ids) returning 1", message.id)
+        crew.ask("delete from menzil.lease where %s between lo_id and hi_id returning 1", message.id)
 
 
 def check(crew: Crew, sent: dict[str, int]) -> None:

@@ -37,7 +37,8 @@ def run(crew: Crew, app: menzil.Worker, gate: Gate, expected: int, total: int) -
     worker.start()
     until(lambda: gate.inside >= expected, f"{expected} inside")
     # Whatever the worker has leased is in a slot by now, or waits for one.
-    until(lambda: crew.ask("select coalesce(sum(cardinality(ids)), 0) from menzil.lease") >= expected)
+    leased = "select coalesce(sum(coalesce(cardinality(ids), hi_id - lo_id + 1)), 0) from menzil.lease"
+    until(lambda: crew.ask(leased) >= expected)
     gate.open.set()
     worker.join(30)
     (tally,) = found

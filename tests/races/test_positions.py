@@ -77,7 +77,10 @@ def test_leases_with_interleaved_ids_of_one_position_lose_nothing_when_a_late_me
     assert [lease.id for lease in second] == [lease.id for lease in even]
     taken = {lease.id for lease in odd + even}
     stage.watcher.run(
-        "update menzil.lease set unlock_at = now(), watch_at = now() where ids && %s::bigint[]", sorted(taken)
+        "update menzil.lease set unlock_at = now(), watch_at = now()"
+        " where ids && %s::bigint[] or ids is null and lo_id = any (%s)",
+        sorted(taken),
+        sorted(taken),
     )
     assert one.recover() == len(taken)
     got = one.take(head, "a")

@@ -59,7 +59,7 @@ def test_rebuilding_a_sound_queue_changes_nothing_that_a_user_sees(queue: Queue)
     placed = queue.call("rebuild")
     assert live(queue) == before
     assert {name: ids(queue.rows("message_peek", name, 100)) for name in order} == order
-    in_place = "select count(*) from menzil.lease l cross join lateral unnest(l.ids)"
+    in_place = "select sum(coalesce(cardinality(l.ids), l.hi_id - l.lo_id + 1)) from menzil.lease l"
     assert placed == len(before) - queue.one(in_place) - queue.one("select count(*) from menzil.scheduled")
     assert [row.status for row in queue.rows("health_check") if row.check_name == "places"] == ["ok"]
 

@@ -113,7 +113,8 @@ _CHANNELS = """
 select c.name, c.protocol is not null, c.max_concurrency, c.release_interval_ms, c.release_count, c.on_dead,
   (c.retry_policy ->> 'max_retries')::integer,
   case when c.max_concurrency is not null then g.in_flight end,
-  (select coalesce(sum(cardinality(l.ids)), 0) from menzil.lease l where l.channel_id = c.id and l.epoch = g.epoch),
+  (select coalesce(sum(coalesce(cardinality(l.ids), l.hi_id - l.lo_id + 1)), 0)::bigint
+    from menzil.lease l where l.channel_id = c.id and l.epoch = g.epoch),
   case when c.max_size is not null then
     (select coalesce(sum(s.change), 0)::bigint from menzil.size_change s where s.channel_id = c.id) end,
   (select count(*) from menzil.message m where m.channel_id = c.id and (menzil._end_of(m.id)).lo_id is null)
@@ -138,7 +139,8 @@ with run as (
    where n.rank is not null and n.flags & 64 = 0
 ), place as (
   select id from run union all select id from line union all select id from menzil.scheduled
-  union all select u.id from menzil.lease l cross join lateral unnest(l.ids) u(id)
+  union all select u.id from menzil.lease l
+    cross join lateral unnest(coalesce(l.ids, array(select generate_series(l.lo_id, l.hi_id)))) u(id)
   union all select k.id from menzil.key_queue k where k.waits = 1
 ), standing as (
   select p.id, count(*) as times from place p where p.id not in (select w.id from menzil.withdrawn w) group by p.id

@@ -14,9 +14,7 @@ SETTLE_WITHOUT_ATTEMPT = (
         "where l.lo_id = v_ask.lo",
         3,
     ),
-    Edit(
-        f"{_SETTLE}/lease_start.sql", " and l.attempt = p_attempt and p_id = any (l.ids)", " and p_id = any (l.ids)", 3
-    ),
+    Edit(f"{_SETTLE}/lease_start.sql", " and l.attempt = p_attempt and ", " and ", 3),
     Edit(f"{_SETTLE}/leases_of.sql", " and l.attempt = v_attempts[v_at];", ";"),
 )
 
@@ -25,7 +23,8 @@ HEARTBEAT_WITHOUT_ATTEMPT = (
     Edit(
         f"{_SETTLE}/message_heartbeat.sql",
         "unnest(menzil._leases_of(p_ids, p_num_attempts, p_batches), p_ids, p_num_attempts)",
-        "unnest(array(select (select l.lo_id from menzil.lease l where w.id = any (l.ids) limit 1)"
+        "unnest(array(select (select l.lo_id from menzil.lease l where w.id between l.lo_id and l.hi_id"
+        " and (l.ids is null or w.id = any (l.ids)) limit 1)"
         " from unnest(p_ids) with ordinality w(id, n) order by w.n), p_ids, p_num_attempts)",
     ),
     Edit(

@@ -15,5 +15,5 @@ select m.id, coalesce(d.status, case when l.attempt is not null then 'processing
      where d.lo_id > m.id - 4096 and d.lo_id <= m.id and d.hi_id >= m.id and (d.ids is null or m.id = any (d.ids)) order by d.lo_id desc limit 1) d on true
   left join lateral (
     select l.attempt, l.leased_at, l.unlock_at, l.worker from menzil.lease l
-     where d.status is null and l.lo_id <= m.id and l.hi_id >= m.id and m.id = any (l.ids) limit 1) l on true
+     where d.status is null and l.lo_id <= m.id and l.hi_id >= m.id and (l.ids is null or m.id = any (l.ids)) limit 1) l on true
   left join lateral (select r.* from menzil.returned r where r.id = m.id offset 0) r on true;

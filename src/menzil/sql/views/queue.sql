@@ -43,7 +43,7 @@ select q.id, q.status, q.channel,
     union all
     -- A lease may hold messages of several channels.
     select m.id, c.id, c.name, c.protocol, 'processing' as status, l.leased_at, l.unlock_at, l.attempt, l.worker
-      from menzil.lease l cross join lateral unnest(l.ids) u(id)
+      from menzil.lease l cross join lateral unnest(coalesce(l.ids, array(select generate_series(l.lo_id, l.hi_id)))) u(id)
       cross join lateral (select m.id, m.channel_id from menzil.message m where m.id between u.id and u.id order by m.id limit 1) m
       join menzil.channel c on c.id = m.channel_id
   ) q

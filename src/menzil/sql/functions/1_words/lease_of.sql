@@ -6,6 +6,6 @@ begin
     return null;
   end if;
   return coalesce(
-    (select l.attempt from menzil.lease l where l.lo_id <= p_id and l.lo_id > p_id - 4096 and l.hi_id >= p_id and p_id = any (l.ids) order by l.lo_id desc limit 1),
-    (select l.attempt from menzil.lease l where l.lo_id <= p_id - 4096 and l.hi_id >= p_id and p_id = any (l.ids) order by l.lo_id desc limit 1));
+    (select l.attempt from menzil.lease l where l.lo_id <= p_id and l.lo_id > p_id - 4096 and l.hi_id >= p_id and (l.ids is null or p_id = any (l.ids)) order by l.lo_id desc limit 1),
+    (select l.attempt from menzil.lease l where l.lo_id <= p_id - 4096 and l.hi_id >= p_id and (l.ids is null or p_id = any (l.ids)) order by l.lo_id desc limit 1));
 end $$;

@@ -29,13 +29,16 @@ return $way$
         select b.ctid from fresh f
           cross join lateral (select b.ctid from menzil.line b where b.ctid = case when exists (select 1 from moved) then f.at end for update skip locked offset 0) b))
       returning a.first_id, a.due_at
+    ), batch as (
+      select min(g.first_id) as lo, max(g.first_id) as hi, array_agg(g.first_id order by g.due_at, g.first_id) as ids from gone g having count(*) > 0
     ), leased as (
       insert into menzil.lease (lo_id, attempt, hi_id, flags, leased_at, unlock_at, watch_at, worker, ids)
-        select min(g.first_id), 1, max(g.first_id), 0, v_now, v_unlock, v_unlock, p_worker, array_agg(g.first_id order by g.due_at, g.first_id)
-          from gone g having count(*) > 0
-      returning lo_id, ids
+        select b.lo, 1, b.hi, 0, v_now, v_unlock, v_unlock, p_worker,
+               case when cardinality(b.ids) > 1 and (b.hi - b.lo >= cardinality(b.ids) or b.ids <> array(select generate_series(b.lo, b.hi))) then b.ids end
+          from batch b
+      returning lo_id
     ), got as (   -- not in the FROM below: what stands there is locked before what stands in a WITH, and the parent comes before its partition
-      select l.lo_id, m.* from leased l cross join lateral unnest(l.ids) u(id) cross join lateral (select m.* from {body} m where m.id = u.id offset 0) m
+      select l.lo_id, m.* from leased l cross join batch b cross join lateral unnest(b.ids) u(id) cross join lateral (select m.* from {body} m where m.id = u.id offset 0) m
     )
     select m.id, (select o.name from moved o), m.content, m.payload, null::bytea, 1::bigint, m.headers, m.correlation_id, m.metadata, m.ordering_key,
            m.priority::integer, 0, m.created_at, m.scheduled_at, m.expires_at, v_unlock, m.lo_id from got m;

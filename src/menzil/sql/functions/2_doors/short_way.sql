@@ -7,7 +7,7 @@
 -- p_named: the lane belongs to the channel v_only[1].
 create or replace function menzil._short_way(p_settles boolean, p_one boolean, p_named boolean) returns text
 language sql immutable
-return replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+return replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
 $way$ {return query}
     -- The lane whose turn it is, locked; messages from its first run; their lease; the end of the last batch.
     -- No newer snapshot is needed after the lock: every change of a lane's runs makes a version of the lane. If this statement
@@ -29,7 +29,7 @@ $way$ {return query}
       returning l.name, (select h.ids from h) as ids {plain}
     ), leased as (
       insert into menzil.lease (lo_id, attempt, hi_id, flags, leased_at, unlock_at, watch_at, worker, ids)
-        select {lowest}, 1, {highest}, 0, v_now, v_unlock, v_unlock, p_worker, h.ids from moved h {span} returning lo_id
+        select {lowest}, 1, {highest}, 0, v_now, v_unlock, v_unlock, p_worker, {leased ids} from moved h {span} returning lo_id
     )
 $way$ || case when p_one then $way$
     , got as (   -- not in the FROM below: what stands there is locked before what stands in a WITH, and the parent comes before its partition
@@ -65,12 +65,22 @@ $way$ else $way$
       from got m;
     v_ids := case when found then '{}'::bigint[] end;
 $way$ end,
-'{ended batch}', case when p_settles then
-$way$gone as (
-      -- hi_id too: a lease lists its messages in the order of the lane, so its first and last may not be its lowest and highest.
+'{ended batch}', case when p_settles and p_one then
+$way$gone as (   -- a batch of one message, as in message_complete
       delete from menzil.lease o
-       where o.lo_id = p_ids[1] and o.attempt = p_num_attempts[1] and o.ids = p_ids and o.hi_id = p_ids[v_n] and o.hi_id - o.lo_id = v_n - 1 and o.hi_id - o.lo_id < 4096
+       where o.lo_id = p_ids[1] and o.attempt = p_num_attempts[1] and o.hi_id = o.lo_id and v_n = 1 and cardinality(p_num_attempts) = 1
+         and o.channel_id is null and o.flags & 4 = 0
+      returning o.attempt, o.leased_at, o.worker
+    ), ended as (
+      insert into menzil.done (lo_id, hi_id, n, status, attempt, leased_at, ended_at, ended_xid, worker)
+        select p_ids[1], p_ids[1], 1, 'completed', g.attempt, g.leased_at, v_now, pg_current_xact_id(), g.worker from gone g
+    ),$way$ when p_settles then
+$way$gone as (
+      -- As in message_complete.
+      delete from menzil.lease o
+       where o.lo_id = p_ids[1] and o.attempt = p_num_attempts[1] and o.hi_id = p_ids[v_n] and o.hi_id - o.lo_id = v_n - 1 and o.hi_id - o.lo_id < 4096
          and o.channel_id is null and o.flags & 4 = 0 and cardinality(p_num_attempts) = o.hi_id - o.lo_id + 1 and o.attempt = all (p_num_attempts)
+         and case when o.ids is not null then o.ids = p_ids else p_ids = array(select generate_series(o.lo_id, o.hi_id)) end
       returning o.attempt, o.leased_at, o.worker
     ), ended as (
       insert into menzil.done (lo_id, hi_id, n, status, attempt, leased_at, ended_at, ended_xid, worker)
@@ -89,18 +99,20 @@ $way$select l.ctid as at, l.channel_id, l.rank, l.head_due, l.head_id, l.gone, l
                                 order by u.rank limit 1)
                  and l.next_at >= v_floor and l.next_at <= v_now order by l.next_at limit 1 for update skip locked$way$ end),
 '{plain}', case when p_one then '' else ', (select h.plain from h) as plain' end),
-'{ids}', case when p_one then 'r.ids' else 'coalesce(r.slice, r.series) as ids, (r.slice = r.series) is not false as plain' end),
--- plain: ids in a row, read with one pass over the index of the month. The order of a lane is that of the clock, and a sender may
--- draw a lower id at a later time: the first and the last id do not say enough.
+'{ids}', case when p_one then 'r.ids' else
+$way$coalesce(r.slice, array[r.first]) as ids,
+             case when r.slice is null then true else r.slice = array(select generate_series(r.slice[1], r.slice[1] + p_limit - 1)) end as plain$way$ end),
+-- plain: ids in a row, read with one pass over the index of the month; of a run that lists none, ids names the first only. The order of
+-- a lane is that of the clock, and a sender may draw a lower id at a later time: the first and the last id do not say enough.
 '{slice}', case when p_one then 'array[coalesce(r.ids[t.gone + 1], r.first_id + t.gone)] as ids' else
-$way$r.ids[t.gone + 1 : t.gone + p_limit] as slice, array(select generate_series(coalesce(r.ids[t.gone + 1], r.first_id + t.gone),
-                                                                coalesce(r.ids[t.gone + 1], r.first_id + t.gone) + p_limit - 1)) as series$way$ end),
+'r.ids[t.gone + 1 : t.gone + p_limit] as slice, r.first_id + t.gone as first' end),
+'{leased ids}', case when p_one then 'null' else 'case when not h.plain then h.ids end' end),
 '{lowest}', case when p_one then 'h.ids[1]' else 's.lo' end),
 '{highest}', case when p_one then 'h.ids[1]' else 's.hi' end),
 '{span}', case when p_one then '' else
 $way$cross join lateral (select min(u.id) as lo, max(u.id) as hi
-                                         from (select unnest(case when h.plain then array[h.ids[1], h.ids[p_limit]] else h.ids end) as id) u) s$way$ end),
-'{starts}', 'case when h.plain then h.ids[1:1] else h.ids end'), '{ends}', 'case when h.plain then h.ids[p_limit : p_limit] else h.ids end'),
+                                         from (select unnest(case when h.plain then array[h.ids[1], h.ids[1] + p_limit - 1] else h.ids end) as id) u) s$way$ end),
+'{starts}', 'case when h.plain then h.ids[1:1] else h.ids end'), '{ends}', 'case when h.plain then array[h.ids[1] + p_limit - 1] else h.ids end'),
 '{return query}', case when p_one or p_settles then '' else 'return query' end),
 '{ended}', case when p_settles then 'v_ended,' else '' end),
 '{count}', case when p_settles then 'coalesce(v_ended, (select v_n from gone)),' else '' end),

@@ -106,19 +106,19 @@ end $$;
 create or replace function menzil._rebuild_leases(p_now timestamptz) returns void
 language plpgsql as $$
 declare
-  v_over bigint[] := array(select u.id from menzil.lease l cross join lateral unnest(l.ids) u(id)
+  v_over bigint[] := array(select u.id from menzil.lease l cross join lateral unnest(coalesce(l.ids, array(select generate_series(l.lo_id, l.hi_id)))) u(id)
                             where not exists (select 1 from pg_temp.menzil_live v where v.id = u.id));
 begin
   if v_over <> '{}' then
-    update menzil.lease l set ids = array(select u.id from unnest(l.ids) with ordinality u(id, n) where u.id <> all (v_over) order by u.n)
-     where l.ids && v_over;
+    update menzil.lease l set ids = array(select u.id from unnest(coalesce(l.ids, array(select generate_series(l.lo_id, l.hi_id)))) with ordinality u(id, n) where u.id <> all (v_over) order by u.n)
+     where coalesce(l.ids, array(select generate_series(l.lo_id, l.hi_id))) && v_over;
     delete from menzil.lease l where l.ids = '{}';
   end if;
   insert into menzil.gate (channel_id, paused, max_concurrency, release_interval_ms, release_count)
     select c.id, c.paused or not c.enabled, c.max_concurrency, c.release_interval_ms, c.release_count from menzil.channel c on conflict do nothing;
   update menzil.gate g set epoch = g.epoch + 1,
       in_flight = case when g.max_concurrency is null then 0
-                       else coalesce((select sum(cardinality(l.ids)) from menzil.lease l where l.channel_id = g.channel_id), 0) end,
+                       else coalesce((select sum(coalesce(cardinality(l.ids), (l.hi_id - l.lo_id)::integer + 1)) from menzil.lease l where l.channel_id = g.channel_id), 0) end,
       -- Leases that name no channel may hold messages of this one.
       counts_from = case when exists (select 1 from menzil.lease l where l.channel_id is null) then p_now end;
   update menzil.lease l set epoch = case when g.max_concurrency is not null then g.epoch end from menzil.gate g where g.channel_id = l.channel_id;
@@ -143,9 +143,9 @@ begin
      where v.expires_at is not null and not exists (select 1 from menzil.expiring e where e.id = v.id);
   delete from menzil.scheduled s
    where not exists (select 1 from pg_temp.menzil_live v where v.id = s.id)
-      or exists (select 1 from menzil.lease l cross join lateral unnest(l.ids) u(id) where u.id = s.id)
+      or exists (select 1 from menzil.lease l cross join lateral unnest(coalesce(l.ids, array(select generate_series(l.lo_id, l.hi_id)))) u(id) where u.id = s.id)
       or exists (select 1 from menzil.scheduled o where o.id = s.id and o.due_at < s.due_at);
-  delete from pg_temp.menzil_live v using (select unnest(l.ids) as id from menzil.lease l union all select s.id from menzil.scheduled s) p where p.id = v.id;
+  delete from pg_temp.menzil_live v using (select unnest(coalesce(l.ids, array(select generate_series(l.lo_id, l.hi_id)))) as id from menzil.lease l union all select s.id from menzil.scheduled s) p where p.id = v.id;
 
   insert into menzil.scheduled (due_at, id, channel_id, rank, place_at, flags, ordering_key, holds_key)
     select v.due_at, v.id, v.channel_id, v.rank, v.place_at, v.flags, v.ordering_key, v.came_back and v.ordering_key is not null
@@ -157,7 +157,7 @@ begin
   delete from menzil.key_queue;
   with holds as (
     select m.channel_id, m.ordering_key, m.id
-      from (select unnest(l.ids) as id from menzil.lease l
+      from (select unnest(coalesce(l.ids, array(select generate_series(l.lo_id, l.hi_id)))) as id from menzil.lease l
             union select s.id from menzil.scheduled s where s.holds_key
             union select d.original_message_id from menzil.dead_letter d where d.blocks_key) h
       join menzil.message m on m.id = h.id where m.ordering_key is not null

@@ -27,7 +27,7 @@ begin
                             from menzil.message m where m.id = u.id offset 0) m
       left join lateral (select t.place_at, t.due_at from menzil.returned t where t.id = u.id offset 0) t on true
       left join lateral (select l.head_due, l.head_id, l.gone from menzil.lane l where l.channel_id = m.channel_id and l.rank = m.rank order by l.v desc limit 1) l on true
-     where not exists (select 1 from menzil.lease b where b.lo_id > u.id - 4096 and b.lo_id <= u.id and b.hi_id >= u.id and u.id = any (b.ids) offset 0)
+     where not exists (select 1 from menzil.lease b where b.lo_id > u.id - 4096 and b.lo_id <= u.id and b.hi_id >= u.id and (b.ids is null or u.id = any (b.ids)) offset 0)
        and not exists (select 1 from menzil.scheduled s where s.due_at = coalesce(t.due_at, m.first_due) and s.id = u.id offset 0)
        and not exists (select 1 from menzil.key_queue k where k.channel_id = m.channel_id and k.ordering_key = m.ordering_key and k.waits = 1 and k.id = u.id offset 0)
        and not exists (select 1 from (select r.due_at, r.first_id, r.n, r.ids from menzil.run r
@@ -72,7 +72,7 @@ begin
     v_ids := array(
       select u.id from unnest(v_ids) u(id)
       except
-      (select h.id from menzil.lease b cross join lateral unnest(b.ids) h(id)
+      (select h.id from menzil.lease b cross join lateral unnest(coalesce(b.ids, array(select generate_series(b.lo_id, b.hi_id)))) h(id)
        union all select s.id from menzil.scheduled s
        union all select k.id from menzil.key_queue k where k.waits = 1
        union all

@@ -19,7 +19,7 @@ begin
       select q.channel_id, q.epoch, sum(q.n)::integer as n
         from (select t.channel_id, t.epoch, t.freed as n from told t where t.freed > 0
               union all
-              select l.channel_id, l.epoch, cardinality(l.ids) from lost l where l.epoch is not null) q
+              select l.channel_id, l.epoch, coalesce(cardinality(l.ids), (l.hi_id - l.lo_id)::integer + 1) from lost l where l.epoch is not null) q
        group by 1, 2
     ), news as materialized (   -- told in the log, or to be told with menzil._tell_nothing when these leases are taken back
       select q.channel_id, array_agg(row(q.*)::menzil.line order by q.due_at, q.news = 1) as lines

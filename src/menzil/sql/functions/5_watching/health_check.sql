@@ -55,7 +55,7 @@ begin
                       from menzil.get_worker_status() s) s) q
     union all
     -- An expired lease comes back with the next dequeue; one that does not tells that nothing dequeues.
-    select 'leases', 'warning', 'The leases of ' || nullif(sum(cardinality(l.ids)), 0) || ' messages ran out more than a minute ago and were not taken back.',
+    select 'leases', 'warning', 'The leases of ' || nullif(sum(coalesce(cardinality(l.ids), (l.hi_id - l.lo_id)::integer + 1)), 0) || ' messages ran out more than a minute ago and were not taken back.',
            'No expired lease is left over.', 'Run a worker, or select menzil.recover_stale_messages(). If they stay, select menzil.rebuild().'
       from menzil.lease l where l.unlock_at < v_now - interval '1 minute'
     union all

@@ -20,7 +20,7 @@ begin
       select d.channel_id, count(*) from (select d.channel_id from menzil.dead_letter d where d.status = 'failed' order by d.channel_id limit 100000) d group by d.channel_id
     ), total as materialized (
       select coalesce(sum(w.count), 0) as counted, coalesce(bool_or(w.capped), false) as capped, coalesce(sum(w.scheduled), 0) as scheduled,
-             coalesce(sum(w.keyed), 0) as keyed, min(w.since_at) as since_at, (select coalesce(sum(cardinality(l.ids)), 0) from menzil.lease l) as flying
+             coalesce(sum(w.keyed), 0) as keyed, min(w.since_at) as since_at, (select coalesce(sum(coalesce(cardinality(l.ids), (l.hi_id - l.lo_id)::integer + 1)), 0) from menzil.lease l) as flying
         from waiting w
     )
     select 'queue_depth', (case when t.capped then greatest(t.counted, v_told.sent - v_told.gone - t.flying) else t.counted end)::float8,

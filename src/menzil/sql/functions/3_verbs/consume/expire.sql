@@ -37,7 +37,7 @@ begin
     end if;
     -- With the lane locked no visit is under way: the message waits, or is in flight, or has ended. The lease is asked for first:
     -- a settle that commits between the two questions is then seen by the second.
-    v_unlock := (select max(l.unlock_at) from menzil.lease l where l.lo_id <= p_id and l.hi_id >= p_id and p_id = any (l.ids));
+    v_unlock := (select max(l.unlock_at) from menzil.lease l where l.lo_id <= p_id and l.hi_id >= p_id and (l.ids is null or p_id = any (l.ids)));
     if (menzil._end_of(p_id)).lo_id is null then
       if v_unlock is not null then
         return menzil._expire_later(p_id, p_expires_at, greatest(v_unlock, p_now + interval '1 s'));

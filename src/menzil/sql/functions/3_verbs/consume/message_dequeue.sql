@@ -263,8 +263,8 @@ begin
          and v_now < {to} and v_lane.head_due >= {from} and (v_n = 1 or v_visit.ids = array(select generate_series(v_lo, v_hi))) then
         -- Fresh messages of this month in a row: one lease, and one pass over the index of the month. The order of a lane is
         -- that of the clock, and a sender may draw a lower id at a later time: the first and the last id do not say enough.
-        insert into menzil.lease (lo_id, attempt, hi_id, channel_id, epoch, flags, leased_at, unlock_at, watch_at, worker, ids)
-          values (v_lo, 1, v_hi, v_gate.channel_id, v_gate.epoch, v_visit.flags, v_now, v_unlock, v_unlock, p_worker, v_visit.ids);
+        insert into menzil.lease (lo_id, attempt, hi_id, channel_id, epoch, flags, leased_at, unlock_at, watch_at, worker)
+          values (v_lo, 1, v_hi, v_gate.channel_id, v_gate.epoch, v_visit.flags, v_now, v_unlock, v_unlock, p_worker);
         return query
           select m.id, v_lane.name, m.content, m.payload, null::bytea, 1::bigint, m.headers, m.correlation_id, m.metadata, m.ordering_key,
                  m.priority::integer, 0, m.created_at, m.scheduled_at, m.expires_at, v_unlock, v_lo
@@ -273,7 +273,8 @@ begin
         -- Fresh messages of this month: one lease.
         select min(u.id), max(u.id) into v_lo, v_hi from unnest(v_visit.ids) u(id);
         insert into menzil.lease (lo_id, attempt, hi_id, channel_id, epoch, flags, leased_at, unlock_at, watch_at, worker, ids)
-          values (v_lo, 1, v_hi, v_gate.channel_id, v_gate.epoch, v_visit.flags, v_now, v_unlock, v_unlock, p_worker, v_visit.ids);
+          values (v_lo, 1, v_hi, v_gate.channel_id, v_gate.epoch, v_visit.flags, v_now, v_unlock, v_unlock, p_worker,
+                  case when v_hi - v_lo >= v_n or v_visit.ids <> array(select generate_series(v_lo, v_hi)) then v_visit.ids end);
         return query
           select m.id, v_names[array_position(v_channels, m.channel_id)], m.content, m.payload, null::bytea, 1::bigint, m.headers,
                  m.correlation_id, m.metadata, m.ordering_key, m.priority::integer, 0, m.created_at, m.scheduled_at, m.expires_at, v_unlock, v_lo
@@ -285,11 +286,12 @@ begin
               from unnest(v_visit.ids) with ordinality u(id, n) left join lateral (select t.* from menzil.returned t where t.id = u.id offset 0) t on true
           ), l as materialized (
             insert into menzil.lease (lo_id, attempt, hi_id, channel_id, epoch, flags, leased_at, unlock_at, watch_at, worker, ids)
-              select min(t.id), t.attempt, max(t.id), v_gate.channel_id, v_gate.epoch, v_visit.flags, v_now, v_unlock, v_unlock, p_worker, array_agg(t.id order by t.n)
+              select min(t.id), t.attempt, max(t.id), v_gate.channel_id, v_gate.epoch, v_visit.flags, v_now, v_unlock, v_unlock, p_worker,
+                     case when max(t.id) - min(t.id) >= count(*) or array_agg(t.id order by t.n) <> array_agg(t.id order by t.id) then array_agg(t.id order by t.n) end
                 from t group by t.attempt, t.part
-            returning menzil.lease.lo_id, menzil.lease.attempt, menzil.lease.ids
+            returning menzil.lease.lo_id, menzil.lease.hi_id, menzil.lease.ids
           ), b as materialized (
-            select l.lo_id, x.id from l cross join lateral unnest(l.ids) x(id)
+            select l.lo_id, x.id from l cross join lateral unnest(coalesce(l.ids, array(select generate_series(l.lo_id, l.hi_id)))) x(id)
           )
           select m.id, v_names[array_position(v_channels, m.channel_id)], m.content, m.payload, t.state, t.attempt, m.headers, m.correlation_id,
                  m.metadata, m.ordering_key, m.priority::integer, t.retry_count, m.created_at, m.scheduled_at, m.expires_at, v_unlock,

@@ -17,6 +17,9 @@ begin
       update menzil.lease l set watch_at = v_lease.unlock_at where l.lo_id = v_lease.lo_id and l.attempt = v_lease.attempt;
       continue;
     end if;
+    if v_lease.ids is null then
+      v_lease.ids := array(select generate_series(v_lease.lo_id, v_lease.hi_id));
+    end if;
     v_later := null;
     while v_lease.ids <> '{}' and v_later is null loop
       if v_count > 0 and menzil._is_late() then
@@ -40,7 +43,7 @@ begin
     -- One of them cannot be moved. It must not keep the others: they are moved one by one.
     foreach v_id in array v_lease.ids loop
       begin
-        update menzil.lease l set ids = array_remove(l.ids, v_id) where l.lo_id = v_lease.lo_id and l.attempt = v_lease.attempt;
+        update menzil.lease l set ids = array_remove(coalesce(l.ids, v_lease.ids), v_id) where l.lo_id = v_lease.lo_id and l.attempt = v_lease.attempt;
         delete from menzil.lease l where l.lo_id = v_lease.lo_id and l.attempt = v_lease.attempt and l.ids = '{}';
         perform menzil._recover_these(v_lease, array[v_id], p_now);
         v_count := v_count + 1;

@@ -45,7 +45,7 @@ begin
     end loop;
     -- First the leases: a settle that commits between the two questions shows its end in the second.
     v_rest := array(select u.id from unnest(v_rest) u(id)
-                     where (u.id in (select i.id from menzil.lease l cross join lateral unnest(l.ids) i(id)
+                     where (u.id in (select i.id from menzil.lease l cross join lateral unnest(coalesce(l.ids, array(select generate_series(l.lo_id, l.hi_id)))) i(id)
                                       where l.lo_id <= v_rest[cardinality(v_rest)] and l.hi_id >= v_rest[1])) is not true order by 1);
     v_rest := array(select u.id from unnest(v_rest) u(id) where (u.id in (select e.id from menzil._ends_among(v_rest) e)) is not true order by 1);
     insert into menzil.withdrawn (id) select u.id from unnest(v_rest) u(id);   -- the next visit leaves them out

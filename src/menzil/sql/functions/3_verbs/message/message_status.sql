@@ -26,7 +26,7 @@ begin
       into status, num_attempts, retry_count, last_error, next_retry_at, unlock_at
       from (select 1) one
       left join lateral (select l.attempt, l.unlock_at from menzil.lease l
-                          where status is null and l.lo_id <= p_id and l.hi_id >= p_id and p_id = any (l.ids) order by l.lo_id desc limit 1) l on true
+                          where status is null and l.lo_id <= p_id and l.hi_id >= p_id and (l.ids is null or p_id = any (l.ids)) order by l.lo_id desc limit 1) l on true
       left join menzil.returned r on r.id = p_id;
   end if;
   return next;

@@ -15,7 +15,7 @@ language sql stable set jit = off as $$
            where n.rank is not null and n.flags & 64 = 0 and case when n.ids is null then n.first_id <= p_id else p_id >= any (n.ids) end
           union all select array[s.id] from menzil.scheduled s where s.id <= p_id
           union all select array[k.id] from menzil.key_queue k where k.id <= p_id and k.waits = 1
-          union all select l.ids from menzil.lease l where l.lo_id <= p_id) q
+          union all select coalesce(l.ids, array(select generate_series(l.lo_id, l.hi_id))) from menzil.lease l where l.lo_id <= p_id) q
     cross join lateral unnest(q.ids) u(id)
    where u.id <= p_id and not exists (select 1 from menzil.withdrawn w where w.id = u.id)
 $$;

@@ -12,7 +12,7 @@ begin
       with ended as materialized (
         select d.status, d.lo_id, d.hi_id, d.ids from menzil.done d where d.lo_id > p_part.lo_id - 4096 and d.lo_id <= p_part.hi_id and d.hi_id >= p_part.lo_id
       ), flying as materialized (
-        select i.id from menzil.lease l cross join lateral unnest(l.ids) i(id)
+        select i.id from menzil.lease l cross join lateral unnest(coalesce(l.ids, array(select generate_series(l.lo_id, l.hi_id)))) i(id)
          where l.lo_id <= p_part.hi_id and l.hi_id >= p_part.lo_id and i.id between p_part.lo_id and p_part.hi_id
       ), told as (
         select case e.status when 'failed' then 'dead' else e.status end as status,
@@ -35,7 +35,7 @@ begin
     with ended as materialized (
       select e.id, e.status from menzil._ends_among(v_ids) e
     ), flying as materialized (
-      select i.id from menzil.lease l cross join lateral unnest(l.ids) i(id) where l.lo_id <= p_part.hi_id and l.hi_id >= p_part.lo_id
+      select i.id from menzil.lease l cross join lateral unnest(coalesce(l.ids, array(select generate_series(l.lo_id, l.hi_id)))) i(id) where l.lo_id <= p_part.hi_id and l.hi_id >= p_part.lo_id
     )
     select case e.status when 'failed' then 'dead' else e.status end, count(*) from ended e group by 1
     union all

@@ -8,9 +8,9 @@ begin
     return null;
   end if;
   return coalesce(
-    (select l.lo_id from menzil.lease l where l.lo_id = p_hint and l.attempt = p_attempt and p_id = any (l.ids)),
-    (select l.lo_id from menzil.lease l where l.lo_id <= p_id and l.lo_id > p_id - 4096 and l.hi_id >= p_id and l.attempt = p_attempt and p_id = any (l.ids)
+    (select l.lo_id from menzil.lease l where l.lo_id = p_hint and l.attempt = p_attempt and p_id between l.lo_id and l.hi_id and (l.ids is null or p_id = any (l.ids))),
+    (select l.lo_id from menzil.lease l where l.lo_id <= p_id and l.lo_id > p_id - 4096 and l.hi_id >= p_id and l.attempt = p_attempt and (l.ids is null or p_id = any (l.ids))
       order by l.lo_id desc limit 1),
-    (select l.lo_id from menzil.lease l where l.lo_id <= p_id and l.hi_id >= p_id and l.attempt = p_attempt and p_id = any (l.ids)
+    (select l.lo_id from menzil.lease l where l.lo_id <= p_id and l.hi_id >= p_id and l.attempt = p_attempt and (l.ids is null or p_id = any (l.ids))
       order by l.lo_id desc limit 1));
 end $$;

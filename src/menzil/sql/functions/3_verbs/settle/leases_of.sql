@@ -16,10 +16,11 @@ begin
     for v_round in 1 .. 8 loop
       v_at := array_position(v_los, null);
       exit when v_at is null;
-      select l.lo_id, l.ids into v_lease from menzil.lease l
+      select l.lo_id, l.hi_id, l.ids into v_lease from menzil.lease l
        where l.lo_id = coalesce(menzil._lease_start(v_ids[v_at], v_attempts[v_at], v_hints[v_at]), -1) and l.attempt = v_attempts[v_at];
       exit when v_lease.lo_id is null;
-      v_los := array(select case when u.lo is null and u.attempt = v_attempts[v_at] and u.id in (select i.id from unnest(v_lease.ids) i(id))
+      v_los := array(select case when u.lo is null and u.attempt = v_attempts[v_at] and u.id between v_lease.lo_id and v_lease.hi_id
+                                  and (v_lease.ids is null or u.id in (select i.id from unnest(v_lease.ids) i(id)))
                                  then v_lease.lo_id else u.lo end
                        from unnest(v_los, v_ids, v_attempts) with ordinality u(lo, id, attempt, n) order by u.n);
     end loop;

@@ -20,14 +20,34 @@ begin
     perform menzil._refuse_value('The arrays have different lengths.', 'Give one response per message, or NULL for none.');
   end if;
   -- A whole batch without ordering keys, as it was leased: one row out, one row in. What a channel with limits and an endpoint hear of
-  -- it is said in the same statement.
-  if v_n > 0 and p_responses is null then
+  -- it is said in the same statement. For one message, which is most often all of its lease, the statement need not prepare to look at others.
+  if v_n = 1 and p_responses is null then
     return query
       with gone as (
-        -- hi_id too: a lease lists its messages in the order of the lane, so its first and last may not be its lowest and highest.
-        delete from menzil.lease l where l.lo_id = p_ids[1] and l.attempt = p_num_attempts[1] and l.ids = p_ids and l.hi_id = p_ids[v_n]
+        delete from menzil.lease l where l.lo_id = p_ids[1] and l.attempt = p_num_attempts[1] and l.hi_id = l.lo_id and l.flags & 4 = 0
+          and cardinality(p_num_attempts) = 1
+        returning l.attempt, l.leased_at, l.worker, l.channel_id, l.epoch, l.flags
+      ), ended as (
+        insert into menzil.done (lo_id, hi_id, n, status, attempt, leased_at, ended_at, ended_xid, worker)
+          select p_ids[1], p_ids[1], 1, 'completed', g.attempt, g.leased_at, v_now, pg_current_xact_id(), g.worker from gone g returning 1
+      ), told as materialized (
+        select menzil._give_back(row(p_ids, g.attempt, g.leased_at, g.worker, g.channel_id, g.epoch, g.flags)::menzil.taken, true),
+               menzil._tell_success(g.channel_id, 1, g.leased_at, v_now)
+          from gone g where g.channel_id is not null
+      )
+      select p_ids[1], 'settled' from ended left join told on true;
+    if found then
+      return;
+    end if;
+  elsif v_n > 0 and p_responses is null then
+    return query
+      with gone as (
+        -- hi_id too: a lease lists its messages in the order of the lane, so its first and last may not be its lowest and highest. One that
+        -- lists none holds all between them: then each id that is shown is looked at, for it may be shown twice, or instead of another.
+        delete from menzil.lease l where l.lo_id = p_ids[1] and l.attempt = p_num_attempts[1] and l.hi_id = p_ids[v_n]
           and l.hi_id - l.lo_id = v_n - 1 and v_n <= 4096 and l.flags & 4 = 0
           and cardinality(p_num_attempts) = v_n and p_num_attempts[1] = all (p_num_attempts)
+          and case when l.ids is not null then l.ids = p_ids else p_ids = array(select generate_series(l.lo_id, l.hi_id)) end
         returning l.attempt, l.leased_at, l.worker, l.channel_id, l.epoch, l.flags
       ), ended as (
         insert into menzil.done (lo_id, hi_id, n, status, attempt, leased_at, ended_at, ended_xid, worker)
@@ -37,7 +57,7 @@ begin
                menzil._tell_success(g.channel_id, v_n, g.leased_at, v_now)
           from gone g where g.channel_id is not null
       )
-      select unnest(p_ids), 'settled' from ended where (select count(*) from told) >= 0;
+      select unnest(p_ids), 'settled' from ended left join told on true;
     if found then
       return;
     end if;

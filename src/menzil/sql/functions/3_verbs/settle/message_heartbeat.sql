@@ -9,7 +9,7 @@ set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force
 declare
   v_now timestamptz := clock_timestamp();
   v_ask record;
-  v_ids bigint[];
+  v_lease record;
   v_kept bigint[] := '{}';
 begin
   perform menzil._check_tokens(p_ids, p_num_attempts);
@@ -24,9 +24,10 @@ begin
      where u.lo is not null group by u.lo, u.attempt order by u.lo, u.attempt
   loop
     update menzil.lease l set unlock_at = greatest(l.unlock_at, v_now + p_lock_ms * interval '1 ms')
-     where l.lo_id = v_ask.lo and l.attempt = v_ask.attempt returning l.ids into v_ids;
+     where l.lo_id = v_ask.lo and l.attempt = v_ask.attempt returning l.lo_id, l.hi_id, l.ids into v_lease;
     if found then
-      v_kept := v_kept || array(select distinct a.id from unnest(v_ask.asked) a(id) where a.id in (select i.id from unnest(v_ids) i(id)));
+      v_kept := v_kept || array(select distinct a.id from unnest(v_ask.asked) a(id)
+                                where a.id between v_lease.lo_id and v_lease.hi_id and (v_lease.ids is null or a.id in (select i.id from unnest(v_lease.ids) i(id))));
     end if;
   end loop;
   return query select o.id, o.outcome from menzil._outcomes(p_ids, p_num_attempts, v_kept, 'settled') o;

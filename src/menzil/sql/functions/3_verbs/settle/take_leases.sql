@@ -1,6 +1,7 @@
 -- Takes these messages out of the leases that hold them with these attempts, and returns what it got, one row per lease,
 -- ids ascending. A settle counts only for a message that it finds in a locked lease row with the attempt it shows.
--- Leases are locked in the order of their names, so two settles never deadlock.
+-- Leases are locked in the order of their names, so two settles never deadlock. What is left of a lease has gaps, or begins later than
+-- the id that names it: its ids are written out.
 create or replace function menzil._take_leases(p_ids bigint[], p_attempts bigint[], p_batches bigint[] default null) returns setof menzil.taken
 language plpgsql as $$
 declare
@@ -16,6 +17,11 @@ begin
   loop
     select l.* into v_lease from menzil.lease l where l.lo_id = v_ask.lo and l.attempt = v_ask.attempt for update;
     continue when not found;
+    if v_lease.ids is null and v_lease.lo_id = v_lease.hi_id then
+      v_lease.ids := array[v_lease.lo_id];
+    elsif v_lease.ids is null then
+      v_lease.ids := array(select generate_series(v_lease.lo_id, v_lease.hi_id));
+    end if;
     if v_ask.asked = v_lease.ids then   -- the whole lease, as a worker settles most: nothing has to be looked for in it
       v_got := array(select a.id from unnest(v_ask.asked) a(id) order by 1);
       v_rest := '{}';

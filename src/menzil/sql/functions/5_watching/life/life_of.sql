@@ -40,7 +40,7 @@ begin
     union all
     select l.leased_at, 'in_flight', p_id, l.attempt, l.worker, null, format('Try %s is in flight%s; the lease ends at %s.', l.attempt, ' at ' || l.worker, menzil._time_text(l.unlock_at)),
            jsonb_build_object('unlock_at', l.unlock_at)
-      from menzil.lease l where v_done.lo_id is null and l.lo_id <= p_id and l.hi_id >= p_id and p_id = any (l.ids)
+      from menzil.lease l where v_done.lo_id is null and l.lo_id <= p_id and l.hi_id >= p_id and (l.ids is null or p_id = any (l.ids))
     union all
     select v_done.ended_at, v_done.status, p_id, v_done.attempt, v_done.worker, extract(epoch from v_done.ended_at - v_message.created_at)::double precision * 1000,
            case v_done.status when 'completed' then 'Completed.' when 'failed' then 'Failed for good.' when 'expired' then 'Expired.' else 'Cancelled.' end, '{}'

@@ -33,7 +33,7 @@ begin
         from menzil.done d
        where p_status is not null and d.lo_id > (select s.low from span s) - 4096 and d.lo_id <= (select s.high from span s)
     ), flying as materialized (
-      select unnest(l.ids) as id from menzil.lease l where p_status && '{pending,processing}'
+      select unnest(coalesce(l.ids, array(select generate_series(l.lo_id, l.hi_id)))) as id from menzil.lease l where p_status && '{pending,processing}'
     ), failed as materialized (
       select r.id from menzil.returned r
        where p_error is not null and r.id >= (select s.low from span s) and r.id <= (select s.high from span s) and position(lower(p_error) in lower(r.last_error)) > 0

@@ -11,8 +11,8 @@ language sql stable set enable_seqscan = off set enable_bitmapscan = off set jit
     select u.id, m.channel_id, m.rank, m.ordering_key, coalesce(r.place_at, m.first_due) as place_at, l.flags, l.lo_id, l.attempt,
            coalesce(r.retry_count, 0) >= coalesce((c.retry_policy ->> 'max_retries')::integer, s.default_max_retries) as dies,
            c.on_dead = 'block' as blocks
-      from (select l.ids, l.flags, l.lo_id, l.attempt, l.unlock_at from menzil.lease l where l.watch_at <= p_now order by l.watch_at limit 100) l
-      cross join lateral unnest(l.ids[: 1000]) u(id)
+      from (select l.ids, l.lo_id, l.hi_id, l.flags, l.attempt, l.unlock_at from menzil.lease l where l.watch_at <= p_now order by l.watch_at limit 100) l
+      cross join lateral unnest(coalesce(l.ids[: 1000], array(select generate_series(l.lo_id, least(l.hi_id, l.lo_id + 999))))) u(id)
       cross join lateral (select m.channel_id, (10 - m.priority)::smallint as rank, m.ordering_key, coalesce(m.scheduled_at, m.created_at) as first_due
                             from menzil.message m where m.id = u.id offset 0) m
       cross join lateral (select c.retry_policy, c.on_dead from menzil.channel c where c.id = m.channel_id offset 0) c

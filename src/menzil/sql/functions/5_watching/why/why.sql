@@ -23,7 +23,7 @@ begin
   if menzil._is_copy() then
     return query select 'copy', menzil.copy_notice(), null::timestamptz, null::timestamptz, null::text, 'menzil adopt --yes';
   end if;
-  select l.* into v_lease from menzil.lease l where l.lo_id <= p_id and l.hi_id >= p_id and p_id = any (l.ids) order by l.lo_id desc limit 1;
+  select l.* into v_lease from menzil.lease l where l.lo_id <= p_id and l.hi_id >= p_id and (l.ids is null or p_id = any (l.ids)) order by l.lo_id desc limit 1;
   if found then
     return query select w.* from menzil._why_in_flight(v_lease, p_now) w;
     return;

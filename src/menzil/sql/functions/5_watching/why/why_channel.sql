@@ -29,7 +29,7 @@ begin
         case when v_gate.probe_at > p_now then 'one message may probe it at ' || menzil._time_text(v_gate.probe_at) else 'the next message that is leased probes it' end),
       v_gate.opened_at, v_gate.probe_at, null::text, menzil._command('endpoint reset', p_channel.name);
   elsif v_gate.circuit = 1 then
-    v_probe := (select l.ids[1] from menzil.lease l where l.channel_id = p_channel.id and l.leased_at >= v_gate.probe_at order by l.leased_at limit 1);
+    v_probe := (select coalesce(l.ids[1], l.lo_id) from menzil.lease l where l.channel_id = p_channel.id and l.leased_at >= v_gate.probe_at order by l.leased_at limit 1);
     return query select 'circuit_probing', format('The circuit of %s is half open: %s probes it, and the others wait for the outcome.', lower(left(v_what, 1)) || substr(v_what, 2),
         coalesce('message ' || v_probe, 'one message')), v_gate.probe_at, null::timestamptz, v_probe::text, menzil._command('endpoint reset', p_channel.name);
   end if;

@@ -31,7 +31,7 @@ begin
       case when v_erased then menzil._command('message cancel', v_head::text) else menzil._command('dlq redrive', v_dead.id::text) end;
     return;
   end if;
-  select l.* into v_lease from menzil.lease l where l.lo_id <= v_head and l.hi_id >= v_head and v_head = any (l.ids) order by l.lo_id desc limit 1;
+  select l.* into v_lease from menzil.lease l where l.lo_id <= v_head and l.hi_id >= v_head and (l.ids is null or v_head = any (l.ids)) order by l.lo_id desc limit 1;
   if found then
     return query select 'behind_key', format('Message %s of its ordering key is in flight%s until %s at the latest.%s', v_head, ' at ' || v_lease.worker,
       menzil._time_text(v_lease.unlock_at), v_more), v_lease.leased_at, v_lease.unlock_at, v_head::text, menzil._command('message why', v_head::text);
