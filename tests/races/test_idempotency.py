@@ -161,6 +161,18 @@ def test_send_waits_for_an_open_transaction_that_forgets_its_free_key(stage: Sta
     assert stage.live() == 1
 
 
+def test_erasing_a_message_whose_key_is_taken_again_leaves_the_key_of_the_new_one(stage: Stage):
+    first, sender, eraser = keyed(stage.watcher), stage.hire(), stage.hire(patient=True)
+    assert stage.watcher.cancel(first) is True
+    with sender.open():
+        second = keyed(sender)
+        erased = stage.start(lambda: eraser.one("select menzil.message_erase(%s)", first))
+        stage.until_waiting(eraser, for_whom=sender)
+    assert erased.result() is True
+    hashes = "select count(*) from menzil.key where message_id = %s and payload_hash is not null"
+    assert stage.watcher.one(hashes, second) == 1
+
+
 def forget(actor: Actor) -> None:
     """The retention of every key is over."""
     actor.run("update menzil.done set ended_at = ended_at - interval '20 years'")

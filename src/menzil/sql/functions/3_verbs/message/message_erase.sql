@@ -14,7 +14,8 @@ begin
   update menzil.message m set payload = null, content = null, payload_hash = null, headers = null, metadata = null
    where m.id = p_id and (m.payload is not null or m.content is not null or m.payload_hash is not null or m.headers is not null or m.metadata is not null);
   v_erased := found;
-  update menzil.key k set payload_hash = null where k.ctid = any (array(   -- by the row: a join may read all keys
+  -- Its message, too: a send that took the key meanwhile changed this row.
+  update menzil.key k set payload_hash = null where k.message_id = p_id and k.ctid = any (array(   -- by the row: a join may read all keys
     select h.at from menzil.message m
       cross join lateral (select k.ctid as at from menzil.key k
                            where k.channel_id = m.channel_id and k.idempotency_key = m.idempotency_key and k.message_id = p_id and k.payload_hash is not null offset 0) h
