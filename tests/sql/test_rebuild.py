@@ -268,6 +268,25 @@ def test_ends_of_another_cluster_do_not_make_room_in_the_queue(queue: Queue) -> 
         queue.send_batch("work", 2001)  # the limit may lag by 2,000
 
 
+def test_a_rebuild_beside_a_sender_makes_no_room_for_ends_of_another_cluster(queue: Queue, connect) -> None:
+    queue.send_batch("work", 50)
+    queue.complete(*queue.dequeue(50))
+    queue.call("_tally", False)
+    queue.conn.execute(
+        """update menzil.done set ended_xid = (x + 100000)::text::xid8
+             from (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as x) x"""
+    )
+    queue.call("maintain")
+    queue.send("work")
+    sender = connect(autocommit=False)
+    sender.execute("select nextval('menzil.message_id')")
+    queue.call("rebuild")
+    sender.rollback()
+    queue.call("_tally", False)
+    assert queue.one("select sent - gone from menzil._told_totals()") >= 1
+    assert queue.one("select metric_value from menzil.metrics() where metric_name = 'messages_ended_total'") == 50
+
+
 def test_a_dequeue_inside_a_savepoint_leaves_a_proof_that_is_believed(queue: Queue, connect) -> None:
     other = Queue(connect(autocommit=False))
     queue.send()

@@ -20,7 +20,7 @@ begin
   if to_regclass('menzil.home') is not null then   -- the code that follows writes down where this database lives
     insert into menzil.home (database_oid, database_name, server_major) values (0, '', 0) on conflict do nothing;
   end if;
-  if to_regprocedure('menzil._tally(boolean)') is not null then
+  if to_regproc('menzil._tally') is not null then
     perform menzil._tally(true);
   end if;
 end

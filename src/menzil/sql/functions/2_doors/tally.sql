@@ -1,8 +1,10 @@
 -- Adds up how many ids are gone: their messages ended, or their senders rolled back. Returns how many messages there are at most.
 -- docs/decisions/0008-backpressure.md says why the number of ids that are gone is never too high. Ends are added up from done, so
 -- only those that committed count. The newest row of tally says which transactions it covers: those before counted_to, but for
--- late ones. p_count: live messages are counted too, to find ids whose senders rolled back.
-create or replace function menzil._tally(p_count boolean) returns bigint
+-- late ones. p_count: live messages are counted too, to find ids whose senders rolled back. p_note:
+-- a row is written also where nothing has ended since the last one.
+drop function if exists menzil._tally(boolean);
+create or replace function menzil._tally(p_count boolean, p_note boolean default false) returns bigint
 language plpgsql as $$
 declare
   v_ids bigint := menzil._register('menzil.message_id');   -- read before the snapshot: a later id is not taken for gone
@@ -61,7 +63,7 @@ begin
     end if;
     v_gone := greatest(v_gone, v_ids - v_most);
   end if;
-  if v_gone is distinct from v_last.gone then
+  if v_gone is distinct from v_last.gone or p_note then
     insert into menzil.tally (counted_to, late, ended, gone, writer)
       select pg_snapshot_xmax(v_now.snap), array(select x.x from pg_snapshot_xip(v_now.snap) x(x) union select v_own where v_own < pg_snapshot_xmax(v_now.snap)),
              coalesce(v_last.ended, 0) + v_now.ended, v_gone, array[pg_current_xact_id()::xid]

@@ -10,6 +10,7 @@ language plpgsql security definer
 set search_path = pg_catalog, menzil, pg_temp
 set lock_timeout = '200ms' set work_mem = '256MB' set jit = off as $$
 declare
+  v_before pg_snapshot;
   v_until timestamptz := clock_timestamp() + interval '5 s';
   v_now timestamptz;
   v_placed bigint;
@@ -49,7 +50,9 @@ begin
   insert into menzil.line select g.* from gone g where g.news is not null;
   delete from menzil.line n where n.news is null;
   update menzil.line n set xid = pg_current_xact_id();   -- the ids of another cluster mean nothing here
-  perform menzil._adopt_history();
+  v_before := pg_current_snapshot();
+  perform menzil._tally(false, true);   -- adopted ends come before it, and are not added up
+  perform menzil._adopt_history(v_before);
   -- Live messages and their position in the lane. Ends without gaps are subtracted as ranges of ids, the others one by one.
   create temp table menzil_live on commit drop as
     with gap as materialized (
@@ -90,12 +93,12 @@ end $$;
 -- Transaction ids of another cluster that lie ahead of this one would be given out again, and no reader of the feed could tell
 -- the rows apart. Such rows get the newest id below which all is decided: not that of this transaction, whose ends a tally counts
 -- as live. No reader can stand behind them: feed_position refuses its readers while there are such rows.
-create or replace function menzil._adopt_history() returns void
+drop function if exists menzil._adopt_history();
+create or replace function menzil._adopt_history(p_before pg_snapshot) returns void
 language plpgsql as $$
 declare
-  v_snapshot pg_snapshot := pg_current_snapshot();
-  v_next xid8 := pg_snapshot_xmax(v_snapshot);
-  v_decided xid8 := (pg_snapshot_xmin(v_snapshot)::text::bigint - 1)::text::xid8;
+  v_next xid8 := pg_snapshot_xmax(pg_current_snapshot());
+  v_decided xid8 := (pg_snapshot_xmin(p_before)::text::bigint - 1)::text::xid8;
 begin
   update menzil.done d set ended_xid = v_decided where d.ended_xid >= v_next;
   update menzil.event e set xid = v_decided where e.xid >= v_next;
