@@ -37,10 +37,42 @@ def cancelled(queue: Queue) -> None:
     queue.conn.execute("select menzil.message_cancel(id) from menzil.queue where status = 'pending'")
 
 
+def cancelled_in_several_channels(queue: Queue) -> None:
+    for name in ("one", "two"):
+        queue.call("channel_set", name)
+        queue.conn.execute(
+            "select menzil.send_batch(%s, array_fill('1'::jsonb, array[%s::integer]))", [name, MANY // 6]
+        )
+    queue.conn.execute("select menzil.message_cancel(id) from menzil.queue where status = 'pending'")
+
+
+def expired_in_many_channels(queue: Queue) -> None:
+    for number in range(40):
+        queue.call("channel_set", f"c{number}")
+        queue.conn.execute(
+            """select menzil.send_many(array_fill(%s::text, array[n]), array_fill('1'::jsonb, array[n]),
+                                       p_expires_ats := array_fill(clock_timestamp() + interval '1 hour', array[n]))
+                 from (select 1000) s(n)""",
+            [f"c{number}"],
+        )
+    pass_time(queue.conn, 3601)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("fate", [expired, lost, cancelled], ids=["expired", "lost", "cancelled"])
-def test_thousands_to_clear_away_do_not_stop_consumers_with_a_short_timeout(queue: Queue, connect, fate) -> None:
-    hurried = Queue(connect(options=f"-c statement_timeout={SHORT}"))
+@pytest.mark.parametrize(
+    ("fate", "timeout"),
+    [
+        pytest.param(expired, SHORT, id="expired"),
+        pytest.param(lost, SHORT, id="lost"),
+        pytest.param(cancelled, SHORT, id="cancelled"),
+        pytest.param(cancelled_in_several_channels, SHORT, id="cancelled in several channels"),
+        pytest.param(expired_in_many_channels, "50ms", id="expired in many channels"),
+    ],
+)
+def test_thousands_to_clear_away_do_not_stop_consumers_with_a_short_timeout(
+    queue: Queue, connect, fate, timeout: str
+) -> None:
+    hurried = Queue(connect(options=f"-c statement_timeout={timeout}"))
     fate(queue)
     queue.call("channel_set", "other")
     sent = queue.send("other")

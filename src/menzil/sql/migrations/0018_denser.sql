@@ -1,7 +1,8 @@
--- Denser pages. The settings are for pages to come: nothing is rewritten, and their locks stop neither senders nor consumers.
+-- Denser pages. Settings of pages are for pages to come: nothing is rewritten, and the locks of settings stop neither senders nor consumers.
 
 -- Null: all ids from lo_id to hi_id, as in menzil.done. Most batches have no gap. What is left of a lease after a settle of a part of it is
--- written out, because lo_id names the row and stays. This takes its lock first, for a moment, so that it waits with no other one.
+-- written out, because lo_id names the row and stays. Consumers wait for this lock until the migration commits; it comes first, because no
+-- other lock of this file stops them.
 alter table menzil.lease alter column ids drop not null;
 
 -- Leases with gaps, of a hundred messages: seven to a page instead of six. One heartbeat fits beside them, and the row that it leaves behind

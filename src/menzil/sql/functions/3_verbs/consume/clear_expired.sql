@@ -24,7 +24,7 @@ begin
                                     else array(select generate_series(v_run.first_id + v_run.gone, v_run.first_id + least(v_run.gone + v_most, v_run.n) - 1)) end) u(id)
                      cross join lateral (select m.id, m.expires_at from menzil.message m where m.id = u.id offset 0) m
                   where m.expires_at <= p_now and not exists (select 1 from menzil.withdrawn w where w.id = m.id));
-  v_size := least(cardinality(v_ids), v_most);
+  v_size := cardinality(v_ids);
   while v_ids <> '{}' loop
     begin
       perform menzil._end_waiting(menzil._take_out(p_channel_id, p_rank, v_ids[: v_size], false), 'expired', p_now);

@@ -21,7 +21,7 @@ begin
     v_late := '{}';
   end if;
   if p_full then
-    p_limit := least(2000, greatest(p_limit, menzil._at_once()));   -- fewer where a timeout threatens
+    p_limit := least(2000, greatest(p_limit, menzil._at_once()));   -- a dequeue takes fewer where a timeout threatens
   end if;
   -- One statement, so that the lines and the snapshot that the proof speaks of belong together.
   if v_late <> '{}' and (p_full or cardinality(v_late) <= 16) then

@@ -4,7 +4,8 @@
 -- its slots. p_apart gives every message a lease of its own, for messages that are settled in
 -- transactions that stay open: the messages of one lease wait for each other's settles.
 -- (id, num_attempts) is the lease: every settle and heartbeat must show both; batch, if it is shown too, finds it faster.
--- Call it in a short transaction of its own.
+-- Call it in a short transaction of its own: where half of a statement_timeout or transaction_timeout is over, a call that had thousands
+-- of expired or cancelled messages to clear away returns none, although the next call finds some.
 drop function if exists menzil.message_dequeue(bigint, integer, text[], text, boolean);
 drop function if exists menzil.message_dequeue(bigint, integer, text[], text, boolean, boolean);
 select menzil._make_hot('message_dequeue', replace(replace(replace(replace(replace($hot$
@@ -227,15 +228,14 @@ begin
       if v_turn.open or v_turn.tombs or v_visit.flags & 2 <> 0 then
         v_visit.ids := menzil._sort_out(v_visit.ids, v_visit.flags, v_now, v_turn.open, v_turn.tombs);
         if v_visit.ids = '{}' then
+          v_cleared := true;
           if v_turn.tombs and (v_gated or v_lanes = 1) then
-            v_cleared := true;
             perform menzil._clear_head(v_lane.channel_id, v_turn.rank);
           end if;
           if v_visit.flags & 2 <> 0 then
             v_ended := true;
-            v_cleared := true;
-            perform menzil._clear_expired(t.channel_id, v_turn.rank, v_now) from unnest(v_turn.turns) t
-              where not v_turn.open and (not v_gated or t.at = v_lane.at);
+            perform menzil._clear_expired(t.channel_id, v_turn.rank, v_now) from unnest(v_turn.turns) with ordinality t
+              where not v_turn.open and (not v_gated or t.at = v_lane.at) and (t.ordinality = 1 or v_gated or not menzil._is_late());
           end if;
           continue;
         end if;

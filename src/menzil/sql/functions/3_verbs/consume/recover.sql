@@ -1,7 +1,7 @@
 -- Leases that ran out: their messages are due at once, at the position they had, and one failure is counted. A lease that
 -- was extended is watched again; a lease that another transaction is settling is left alone. A message that cannot be
--- moved keeps nothing else from being recovered: it stays in flight, and its lease is tried again later. A lease of thousands is taken
--- back in parts: where a timeout threatens, the rest of it is left to the next dequeue.
+-- moved keeps nothing else from being recovered: it stays in flight, and its lease is tried again later. Where a timeout
+-- threatens, a lease of thousands is taken back in parts, and the rest of it is left to the next dequeue.
 create or replace function menzil._recover(p_now timestamptz, p_since timestamptz, p_limit integer) returns integer
 language plpgsql as $$
 declare
@@ -9,6 +9,7 @@ declare
   v_id bigint;
   v_later interval;
   v_count integer := 0;
+  v_most integer := greatest(256, menzil._at_once());
 begin
   for v_lease in
     select l.* from menzil.lease l where l.watch_at >= p_since and l.watch_at <= p_now order by l.watch_at limit p_limit for update skip locked
@@ -27,14 +28,14 @@ begin
         return v_count;
       end if;
       begin
-        if cardinality(v_lease.ids) > 256 then
-          update menzil.lease l set ids = v_lease.ids[257 :] where l.lo_id = v_lease.lo_id and l.attempt = v_lease.attempt;
+        if cardinality(v_lease.ids) > v_most then
+          update menzil.lease l set ids = v_lease.ids[v_most + 1 :] where l.lo_id = v_lease.lo_id and l.attempt = v_lease.attempt;
         else
           delete from menzil.lease l where l.lo_id = v_lease.lo_id and l.attempt = v_lease.attempt;
         end if;
-        perform menzil._recover_these(v_lease, array(select u.id from unnest(v_lease.ids[: 256]) u(id) order by u.id), p_now);
-        v_count := v_count + least(256, cardinality(v_lease.ids));
-        v_lease.ids := v_lease.ids[257 :];
+        perform menzil._recover_these(v_lease, array(select u.id from unnest(v_lease.ids[: v_most]) u(id) order by u.id), p_now);
+        v_count := v_count + least(v_most, cardinality(v_lease.ids));
+        v_lease.ids := v_lease.ids[v_most + 1 :];
       exception when others then
         v_later := '1 s';
       end;
@@ -42,6 +43,10 @@ begin
     continue when v_later is null;
     -- One of them cannot be moved. It must not keep the others: they are moved one by one.
     foreach v_id in array v_lease.ids loop
+      if v_count > 0 and menzil._is_late() then
+        update menzil.lease l set watch_at = p_now where l.lo_id = v_lease.lo_id and l.attempt = v_lease.attempt;
+        return v_count;
+      end if;
       begin
         update menzil.lease l set ids = array_remove(coalesce(l.ids, v_lease.ids), v_id) where l.lo_id = v_lease.lo_id and l.attempt = v_lease.attempt;
         delete from menzil.lease l where l.lo_id = v_lease.lo_id and l.attempt = v_lease.attempt and l.ids = '{}';
