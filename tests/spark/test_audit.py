@@ -154,13 +154,20 @@ def test_audit_without_limits_queue_or_ledger_says_what_it_cannot_tell(spark: Sp
     assert report.notes[0].startswith("7 ids between 1 and 9 are not in this history")
 
 
-def test_the_story_of_a_violation_may_hold_a_time_that_python_has_no_wall_clock_for(spark: SparkSession) -> None:
-    messages = made(spark, [(1, "free-4", 0, 9)]).withColumn(
-        "expires_at", lit("0001-01-01T00:00:00Z").cast("timestamp")
-    )
+@pytest.mark.parametrize(
+    ("expiry", "told"),
+    [
+        ("0001-01-01T00:00:00Z", datetime.min.replace(tzinfo=UTC)),
+        ("0000-12-31T23:00:00Z", "0000-12-31 23:00:00.000000Z"),
+    ],
+)
+def test_the_story_of_a_violation_may_hold_a_time_that_python_has_no_wall_clock_for(
+    spark: SparkSession, expiry: str, told: object
+) -> None:
+    messages = made(spark, [(1, "free-4", 0, 9)]).withColumn("expires_at", lit(expiry).cast("timestamp"))
     report = audited(spark, messages, events=None)
     assert found(report) == {"late": [1]}
-    assert report.stories[1]["expires_at"] == datetime.min.replace(tzinfo=UTC)
+    assert report.stories[1]["expires_at"] == told
     assert report.violations[0].at == BEGIN
 
 

@@ -197,6 +197,29 @@ def test_a_time_that_the_engine_refuses_is_shown_in_the_plan_and_costs_no_other_
     assert sorted(row[0] for row in sent(conn, "priority")) == [2, 3]
 
 
+def test_a_time_that_python_cannot_hold_is_a_text_in_the_plan(
+    spark: SparkSession, db: str, conn: psycopg.Connection[Any], tmp_path: Path
+) -> None:
+    from menzil.spark.jobs.send import plan_send, send
+
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Istanbul")
+    try:
+        # East of Greenwich Go's zero time without a zone is a moment of the year before.
+        times = ["0001-01-01 00:00:00", "+10000-01-01 00:00:00Z", "-4712-01-01 00:00:00Z", "2026-01-01 00:00:00Z"]
+        rows = ", ".join(f"('{{}}', {n}, timestamp'{at}')" for n, at in enumerate(times))
+        frame = spark.sql(f"select * from values {rows} as t (payload, priority, scheduled_at)")
+        plan = plan_send(spark, frame, db, send_id="far", endpoint="billing")
+        assert plan.reasons == {"A schedule or expiry must lie in the years 1 to 9999.": 3}
+        told = [row["scheduled_at"] for row in plan.refused_rows]
+        assert told[0].startswith("0000-12-31 22:0")
+        assert told[1:] == ["10000-01-01 00:00:00.000000Z", "-4712-01-01 00:00:00.000000Z"]
+        assert plan.sample[0]["scheduled_at"] == datetime(2026, 1, 1, tzinfo=UTC)
+        rejects = str(tmp_path / "rejects")
+        assert send(spark, frame, db, send_id="far", endpoint="billing", rejects=rejects, plan=plan).messages == 1
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
 @pytest.mark.parametrize("empty", ["", " "])
 def test_an_id_that_is_empty_is_refused_because_it_would_tell_no_run_from_another(
     spark: SparkSession, db: str, conn: psycopg.Connection[Any], orders: DataFrame, tmp_path: Path, empty: str
