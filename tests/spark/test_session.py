@@ -219,6 +219,32 @@ def test_a_spark_home_that_pyspark_cannot_use_is_named(tmp_path: Path, monkeypat
     must_fit()
 
 
+def test_a_spark_home_fits_the_pyspark_that_is_imported_whichever_pip_has_beside_it(tmp_path: Path) -> None:
+    for place in ("bin/spark-submit", "jars/spark-core_2.13-4.0.1.jar", "python/pyspark/__init__.py"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).touch()
+    (tmp_path / "python" / "pyspark" / "__init__.py").write_text('__version__ = "4.0.1"')
+    home, code = str(tmp_path), "from menzil.spark.session.home import must_fit; must_fit()"
+    ran = run_python(code, SPARK_HOME=home, PYTHONPATH=str(tmp_path / "python"), PYSPARK_GATEWAY_PORT=None)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.slow
+def test_a_spark_home_is_not_asked_for_where_java_of_the_program_runs(tmp_path: Path) -> None:
+    code = """
+        import os
+        from menzil.spark.session.launch import set_java_home
+        set_java_home()
+        from pyspark import SparkContext
+        SparkContext("local[1]", "mine")
+        os.environ["SPARK_HOME"] = HOME
+        from menzil.spark import get_session
+        print(get_session().range(3).count())
+    """
+    ran = run_python(code.replace("= HOME", "= " + repr(str(tmp_path))), SPARK_HOME=None, PYSPARK_GATEWAY_PORT=None)
+    assert (ran.returncode, ran.stdout) == (0, "3\n"), ran.stderr
+
+
 @pytest.mark.parametrize(
     ("told", "why"),
     [

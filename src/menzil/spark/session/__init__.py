@@ -10,7 +10,7 @@ from menzil.spark.extra import must_be_installed
 from menzil.spark.session.defaults import set_environment, set_python, settings
 from menzil.spark.session.errors import explain
 from menzil.spark.session.home import must_fit
-from menzil.spark.session.launch import ensure_jvm
+from menzil.spark.session.launch import ensure_jvm, has_jvm
 from menzil.spark.session.master import asked_for, elsewhere, must_be_there
 from menzil.spark.session.outside import configured
 
@@ -42,9 +42,10 @@ def get_session(
         return active
     if wanted is not None:
         must_be_there(wanted)
-    must_fit()
     set_python()
     try:
+        if not has_jvm():
+            must_fit()
         theirs = configured(given, wanted)
         where = wanted or theirs.get("spark.master")
         if where is None:  # Spark has checked the one that it was started with

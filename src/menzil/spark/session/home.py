@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from importlib import metadata
 from pathlib import Path
 
 from menzil.model.errors import UsageError
@@ -32,9 +31,8 @@ def must_fit() -> None:
 
 
 def _ours() -> str | None:
-    """The version of PySpark that pip installed, without its last number."""
-    try:
-        found = _MINOR.match(metadata.version("pyspark"))
-    except metadata.PackageNotFoundError:
-        return None
+    """The version of the PySpark that is imported, without its last number; pip may have another one beside it."""
+    import pyspark
+
+    found = _MINOR.match(pyspark.__version__)
     return None if found is None else found[0]

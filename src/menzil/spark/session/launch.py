@@ -90,6 +90,12 @@ def is_running() -> bool:
     return bool(_running) and _running[-1].poll() is None
 
 
+def has_jvm() -> bool:
+    """Whether PySpark has a JVM already, whichever program started it."""
+    loaded = sys.modules.get("pyspark")
+    return loaded is not None and loaded.SparkContext._gateway is not None
+
+
 def is_first() -> bool:
     """Whether a JVM was started here that writes the archive of classes, which later ones start faster with."""
     return any(isinstance(one.args, list) and archive.is_recorded(one.args) for one in _running)
@@ -104,8 +110,7 @@ def set_java_home() -> Java:
 
 def ensure_jvm(settings: Mapping[str, str], *, quick: bool) -> None:
     """Give PySpark a JVM. Driver, once per process; PySpark keeps it for all sessions that follow."""
-    loaded = sys.modules.get("pyspark")
-    if loaded is not None and loaded.SparkContext._gateway is not None:
+    if has_jvm():
         return
     java = set_java_home()
     if not ordinary(settings) or "PYSPARK_GATEWAY_PORT" in os.environ:
