@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import psycopg
 import pyarrow.parquet as pq
 import pytest
 from psycopg.conninfo import make_conninfo
+from pyarrow.fs import S3FileSystem
 
 from menzil.spark import lake
+from menzil.spark.parquet.read import damage
 from tests.integration.cli.user import User
 from tests.spark.test_lake_sweep import filled
 
@@ -81,3 +85,51 @@ def test_a_report_names_the_file_that_is_rotten_cut_or_gone(db: str, tmp_path: P
     assert said.startswith(f"Error: {path} is missing.\nHint: ")
     assert "--verify" in said
     assert not (tmp_path / "report.html").exists()
+
+
+def test_a_report_does_not_call_a_file_damaged_that_cannot_be_opened(db: str, tmp_path: Path) -> None:
+    filled(tmp_path, db, 2)
+    path = Path(lake.files(tmp_path)[0])
+    path.unlink()
+    path.symlink_to(path)  # rights would not do: tests may run as root
+    said = User(db).fails("report", "--lake", str(tmp_path), "--out", str(tmp_path / "report.html"))
+    assert said.startswith(f"Error: {path} cannot be read: ")
+    assert "Too many levels of symbolic links" in said
+    assert said.endswith("\nHint: check its rights and the store, then run the command again\n")
+
+
+class Closed(BaseHTTPRequestHandler):
+    """A store that tells how large a file is, and gives it to no client."""
+
+    def do_HEAD(self) -> None:
+        self._answer(200, b"1" * 1000)
+
+    def do_GET(self) -> None:
+        self._answer(403, b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>")
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Type", "application/xml")
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def test_a_file_that_the_store_does_not_give_is_not_told_as_damaged() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Closed) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            store = S3FileSystem(
+                access_key="key", secret_key="secret", endpoint_override=f"127.0.0.1:{server.server_port}",
+                scheme="http", region="us-east-1", connect_timeout=60, request_timeout=60,
+            )  # fmt: skip
+            with pytest.raises(OSError, match="AWS Error ACCESS_DENIED"):
+                damage(store, "bucket/a.parquet", 1000, 1)
+        finally:
+            server.shutdown()
+            thread.join()

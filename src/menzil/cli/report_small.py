@@ -164,8 +164,9 @@ class _Lake:
         import pyarrow
         import pyarrow.parquet
 
-        from menzil.spark.lake.errors import LakeDamagedError
+        from menzil.spark.lake.errors import LakeDamagedError, LakeError
         from menzil.spark.lake.place import inside, shown
+        from menzil.spark.parquet.read import of_store
 
         for path in paths:
             try:
@@ -180,7 +181,12 @@ class _Lake:
             except FileNotFoundError as error:
                 raise LakeDamagedError(f"{shown(path)} is missing.") from error
             except (pyarrow.ArrowException, OSError) as error:
-                raise LakeDamagedError(f"{shown(path)} cannot be read: {str(error).splitlines()[0]}.") from error
+                sentence = f"{shown(path)} cannot be read: {str(error).splitlines()[0]}."
+                if of_store(error):
+                    raise LakeError(
+                        sentence, hint="check its rights and the store, then run the command again"
+                    ) from error
+                raise LakeDamagedError(sentence) from error
 
 
 def _is_time(column: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 #: Rows of a batch.
 BATCH = 10_000
+
+#: What pyarrow's clients of stores write into their errors, which have no number.
+_STORES = ("AWS Error", "Azure Error", "google::cloud")
 
 
 def task(files: FileSystem, shape: pa.Schema) -> Callable[[Any], Iterator[pa.RecordBatch]]:
@@ -40,8 +44,22 @@ def _rows(file: pq.ParquetFile, shape: pa.Schema) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch(arrays, schema=shape)
 
 
+def of_store(error: Exception) -> bool:
+    """Whether a store does not answer or does not give a file, which says nothing about the file.
+
+    Such errors have a number of the system, or the name of a store; those of pages that are not as written have none.
+    A disk that cannot read its blocks has lost them.
+    """
+    if not isinstance(error, OSError) or error.errno in (errno.ENOENT, errno.EIO):
+        return False
+    return error.errno is not None or any(name in str(error) for name in _STORES)
+
+
 def damage(files: FileSystem, path: str, size: int, rows: int, *, whole: bool = False) -> str | None:
-    """What is wrong with a file, as the end of a sentence; with `whole` every page is read."""
+    """What is wrong with a file, as the end of a sentence; with `whole` every page is read.
+
+    Raises an error of the store as it is.
+    """
     about = files.get_file_info(path)
     if not about.is_file:
         return "is missing."
@@ -55,5 +73,7 @@ def damage(files: FileSystem, path: str, size: int, rows: int, *, whole: bool = 
             for _ in file.iter_batches(BATCH) if whole else ():
                 pass
     except (pa.ArrowException, OSError) as error:
+        if of_store(error):
+            raise
         return f"cannot be read: {str(error).splitlines()[0]}."
     return None
