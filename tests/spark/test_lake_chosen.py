@@ -56,6 +56,8 @@ def test_months_and_tables_that_do_not_exist_are_refused_where_they_would_mean_n
         export(SPARK, "", tmp_path, months=["2025-3"])
     with refused("months is one text, '2025-03'."):
         export(SPARK, "", tmp_path, months="2025-03")
+    with refused("2345-01 has not begun: there is nothing to export."):
+        export(SPARK, "", tmp_path, months=["2025-03", "2345-01"])
     with refused("'March' is not a month."):
         lake.compact(SPARK, tmp_path, "", "March")
     with refused("A lake has no table message."):

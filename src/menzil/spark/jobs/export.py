@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -108,6 +108,9 @@ def export(
         raise UsageError(f"months is one text, {months!r}.", hint=f"give a list: months=[{months!r}]")
     for month in months or ():
         layout.demand_month(month)
+        if layout.month_start(month) > datetime.now(UTC) + timedelta(days=1):  # the database may have another clock
+            newest = layout.month_label(datetime.now(UTC))
+            raise UsageError(f"{month} has not begun: there is nothing to export.", hint=f"the newest is {newest}")
     if run_id is not None:
         demand_id(run_id, "run id")
     tell = progress or (lambda _step, _month, _rows: None)
