@@ -1,4 +1,4 @@
-"""Threads for plain functions where the machine gives the process no more of them."""
+"""Threads for plain functions, and those of asyncio.to_thread, where the machine gives the process no more of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from menzil.worker.looping import Daemons
 from menzil.worker.threads import Threads
 
 
@@ -59,3 +60,26 @@ def test_call_that_could_not_be_made_is_not_made_later() -> None:
 
     asyncio.run(work())
     assert calls == ["later"]
+
+
+def test_to_thread_waits_for_one_of_the_threads_that_there_are() -> None:
+    gate = threading.Event()
+    pool = Daemons()
+    jobs = [pool.submit(gate.wait, 60)]
+    with no_more_threads():
+        jobs += [pool.submit(threading.current_thread) for _ in range(3)]
+    gate.set()
+    assert [job.result(60) for job in jobs[1:]] == pool._all[:1] * 3
+    assert pool.submit(threading.current_thread).result(60) in pool._all
+    pool.end(60)
+
+
+def test_to_thread_that_failed_is_not_called_later_and_the_pool_ends() -> None:
+    calls: list[str] = []
+    pool = Daemons()
+    with no_more_threads(), pytest.raises(RuntimeError, match="thread"):
+        pool.submit(calls.append, "failed")
+    pool.submit(calls.append, "later").result(60)
+    pool.end(60)
+    assert calls == ["later"]
+    assert len(pool._all) == 1, "a thread that never began takes no place"

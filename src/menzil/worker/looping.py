@@ -47,13 +47,21 @@ class Daemons(ThreadPoolExecutor):
         with self._guard:
             if self._over:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            self._waiting.put(_Job(future, lambda: fn(*args, **kwargs)))
-            if self._free <= 0 and len(self._all) < self._max_workers:
-                self._all.append(threading.Thread(target=self._work, name=f"asyncio_{len(self._all)}", daemon=True))
-                self._all[-1].start()
-            else:
+            if self._free > 0 or len(self._all) >= self._max_workers or not self._start_thread():
                 self._free -= 1
+            self._waiting.put(_Job(future, lambda: fn(*args, **kwargs)))
         return future
+
+    def _start_thread(self) -> bool:
+        thread = threading.Thread(target=self._work, name=f"asyncio_{len(self._all)}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the machine gives this process no more threads
+            if not self._all:
+                raise
+            return False  # the job waits for one of the threads that there are
+        self._all.append(thread)
+        return True
 
     def _work(self) -> None:
         while job := self._waiting.get():
