@@ -43,10 +43,18 @@ def hung_up(conn: Conn | SyncConn) -> bool:
     return False
 
 
-def writes(conn: Conn) -> bool:
-    """Whether the server takes writes here, as far as it said so when the connection was opened; a pooler may not."""
-    said = (conn.pgconn.parameter_status(name) for name in (b"in_hot_standby", b"default_transaction_read_only"))
-    return b"on" not in said
+async def _refuse_read_only(conn: Conn) -> None:
+    """Refuse a connection on which the server takes no writes: a standby, or where the default says so.
+
+    It is asked. What it announced when the connection was opened may be old: a pooler repeats what it was told once.
+    """
+    try:
+        cursor = await psycopg.AsyncCursor(conn, row_factory=tuple_row).execute("show transaction_read_only")
+        (answer,) = await cursor.fetchone() or ("",)
+    except psycopg.Error as error:
+        raise translate(error) or error from error
+    if answer == "on":
+        raise _no_writes()
 
 
 def _passing(error: MenzilError | psycopg.Error) -> ConnectionFailedError | None:
@@ -76,7 +84,7 @@ class Link:
         self._used_at = 0.0
         self._rest = SHORTEST
         self._down = False
-        self._no_writes = False  # whether it is down because the server accepts no writes
+        self._no_writes = False  # whether the server has refused a write since the last call that succeeded
         self.reconnects = 0
 
     @property
@@ -100,9 +108,9 @@ class Link:
                 await self.close()
                 try:
                     conn = self._conn = await self._address.connect(self.purpose)
-                    if self._no_writes and not writes(conn):
+                    if self._no_writes:
                         # A call that happens to write nothing, a lease that finds nothing, would look like success.
-                        raise _no_writes()
+                        await _refuse_read_only(conn)
                 except BaseException as error:
                     self._broke(error)
                     await self.close()
@@ -188,7 +196,8 @@ class Link:
     def _broke(self, error: BaseException) -> None:
         if not isinstance(error, ConnectionFailedError):
             return
-        self._no_writes = error.sqlstate == READ_ONLY
+        # Until a call succeeds: a standby that could not be reached between two looks is still a standby.
+        self._no_writes = self._no_writes or error.sqlstate == READ_ONLY
         if not self._down:
             self._down = True
             self._log.warning("connection_lost", link=self.purpose, error=error.message)
