@@ -64,7 +64,10 @@ def _refuse_misspelled() -> None:
     from menzil.model.errors import UsageError
 
     for name in os.environ:
-        if name != VARIABLE and get_close_matches(name.upper(), (VARIABLE,), 1, 0.9):
+        meant = name.upper()
+        # A longer name, MENZIL_TEST_DSN2 or MENZIL_TEST_DSN_REPLICA, is one that the project reads by itself.
+        misspelled = not meant.startswith(VARIABLE) and get_close_matches(meant, (VARIABLE,), 1, 0.9)
+        if name != VARIABLE and (meant == VARIABLE or misspelled):
             sentence = f"The variable {name} is set, and the pytest plugin of menzil does not read it."
             raise UsageError(sentence, hint=f"did you mean {VARIABLE}?")
 

@@ -122,6 +122,15 @@ def test_a_misspelled_variable_does_not_lead_to_an_embedded_server(
     done.assert_outcomes(passed=1)
 
 
+def test_a_longer_variable_of_the_project_is_not_refused(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MENZIL_TEST_DSN", raising=False)
+    monkeypatch.setenv("MENZIL_TEST_DSN2", "host=elsewhere")
+    project.makepyfile("def test_the_server_of_the_tests(menzil_dsn): assert menzil_dsn is None")
+    project.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
 def test_hints_about_marks_and_schedules_can_be_followed(project: pytest.Pytester, creator: str) -> None:
     project.makepyfile(
         """
