@@ -151,6 +151,7 @@ def stuck(message: menzil.Message) -> None:
 
 # The same under a long lease: a busy machine may stop a worker for as long as a short one lasts.
 app.handler("wait", concurrency=2)(hold)
+app.handler("together")(hold)
 app.handler("endless", concurrency=2)(stuck)
 
 

@@ -15,6 +15,7 @@ ask for messages takes them along: message_next settles and leases in one call.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 #: Outcomes of one round, and how many may pile up before nothing more is leased.
 ROUND, FULL = 1000, 4000
 
+#: Refusals for a missing right until a round believes that everything is denied; halving a round takes ten.
+ENOUGH = 16
+
 #: Messages of one lease that are worth a round of their own.
 LARGE = 100
 
@@ -60,6 +64,7 @@ class Settler:
         self._others: list[Held] = []
         self._under_way = 0
         self._trouble = ""  # why the last round failed, as the log has said it
+        self._code: str | None = None  # its SQLSTATE
         self._some = asyncio.Event()
         self._none = asyncio.Event()
         self._none.set()
@@ -136,30 +141,70 @@ class Settler:
             if not self._shift.lease.is_busy and any(source.room.is_set() for source in self._shift.sources):
                 await asyncio.sleep(0)  # a leaser was woken too: it goes first and takes completions along
             for waiting in (self._others, self._done):  # a success takes back failures of the same moment
-                groups = _by_kind(self._take(waiting))
-                while groups:
-                    try:
-                        await self._settle(groups[0])
-                    except PASSING as error:
-                        self._tell(error)
-                        self.keep([held for group in groups for held in group])
-                        await self._shift.settle.rest(0.5)
-                        break
-                    self._trouble = ""
-                    self._end_round(groups.pop(0))
+                await self._round(_by_kind(self._take(waiting)))
+
+    async def _round(self, groups: list[list[Held]]) -> None:
+        kept: list[Held] = []
+        trouble: MenzilError | psycopg.Error | None = None
+        while groups:
+            group = groups.pop(0)
+            try:
+                await self._settle_permitted(group)
+            except PermissionDeniedError as error:
+                # Perhaps only these are denied, by a trigger: outcomes of other kinds do not wait for them.
+                kept, trouble = kept + group, error
+            except PASSING as error:
+                kept, trouble = [*kept, *group, *(held for later in groups for held in later)], error
+                break
+        if trouble is None:
+            if self._trouble and not any(held.uncertain for held in (*self._others, *self._done)):
+                self._trouble, self._code = "", None
+            return
+        self._tell(trouble)
+        self.keep(kept)
+        await self._shift.settle.rest(0.5)
+
+    async def _settle_permitted(self, group: list[Held]) -> None:
+        """Settle what is permitted, and leave in the group what is denied, which is raised.
+
+        A missing right mostly denies everything; a trigger may deny the outcome of one message, for ever.
+        """
+        parts, refusals = [list(group)], 0
+        first: PermissionDeniedError | None = None
+        while parts:
+            part = parts.pop()
+            try:
+                await self._settle(part)
+            except PermissionDeniedError as error:
+                first, refusals = first or error, refusals + 1
+                if refusals > ENOUGH:
+                    break
+                if len(part) > 1:
+                    middle = len(part) // 2
+                    # Either half first: when this gives up, the next round does not meet the same ones again.
+                    parts += random.sample([part[:middle], part[middle:]], 2)
+            else:
+                refusals = -2 * ROUND  # others are settled: go on until each that is denied stands alone
+                gone = set(part)
+                group[:] = [held for held in group if held not in gone] if len(part) < len(group) else []
+                self._end_round(part)
+        if first is not None:
+            raise first
 
     def _tell(self, error: MenzilError | psycopg.Error) -> None:
         """Say once why nothing is settled; of a lost connection its link has said it."""
         trouble = "" if isinstance(error, ConnectionFailedError) else str(error)
-        if trouble and trouble != self._trouble:
+        code = error.sqlstate if trouble else None  # a trigger may say something else of each message
+        if trouble and not (self._trouble and code == self._code):
             self._shift.log.error("settle_failed", error=trouble, then="it is tried again while the leases last")
-        self._trouble = trouble
+        self._trouble, self._code = trouble, code
 
     # Completions that a leaser takes along
 
     def take(self) -> list[Held]:
         """Take completions that wait. The caller completes them and says `told`, or `keep` if that failed."""
-        return self._take(self._done)
+        # What was kept once is settled by itself: if it is denied again, the call that leases would fail with it.
+        return [] if self._done and self._done[0].uncertain else self._take(self._done)
 
     def traced(self, group: Sequence[Held]) -> AbstractContextManager[object]:
         """Make a span for the settle inside, of outcomes of one kind, where deliveries are traced."""
