@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
+from pathlib import Path
 
 import django
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import connections
 from psycopg.conninfo import conninfo_to_dict
@@ -65,6 +69,40 @@ def plain(message: menzil.Message) -> None:
 @app.handler("awaited")
 async def awaited(message: menzil.Message) -> None:
     await Effect.objects.acreate(id=message.id)
+
+
+@app.handler("blocking")
+async def blocking(message: menzil.Message) -> None:
+    """Keep the thread of the ORM until the gate opens."""
+    trace("begun")
+    await sync_to_async(wait)()
+
+
+@app.handler("thinking")
+async def thinking(message: menzil.Message) -> None:
+    """Never ask the ORM."""
+    if message.payload == "raise":
+        raise ValueError("no")
+
+
+_slots = set[object]()
+
+
+@app.handler("counted", concurrency=1)
+async def counted(message: menzil.Message) -> None:
+    _slots.add(asyncio.current_task())
+    trace(len(_slots))
+
+
+def wait() -> None:
+    gate, pause = Path(os.environ["GATE"]), threading.Event()
+    while not gate.exists():
+        pause.wait(0.01)
+
+
+def trace(word: object) -> None:
+    with Path(os.environ["TRACE"]).open("a") as file:
+        file.write(f"{word}\n")
 
 
 reporting = menzil.Worker(endpoints=False)

@@ -243,6 +243,27 @@ def test_async_handlers_of_django_survive_the_loss_of_their_connection(crew: Cre
     assert tries == (messages if keep else 0)
 
 
+def test_a_handler_that_blocks_djangos_thread_holds_no_other_message(crew: Crew) -> None:
+    for channel in ("blocking", "thinking"):
+        crew.ask("select menzil.channel_set(%s)", channel)
+    worker = crew.start("--grace", "0", app="django_shop:app")
+    crew.send("blocking", "x")
+    until(crew.traced, "the thread to be taken")
+    crew.send("thinking", "raise", *map(str, range(20)))
+    until(lambda: crew.completed("thinking") == 20, "successes")
+    until(lambda: crew.ask("select count(*) from menzil.attempts where outcome = 'failed'") == 1, "the failure")
+    crew.gate.touch()
+    until(lambda: crew.completed("blocking") == 1)
+    assert worker.stop() == 0
+
+
+def test_a_django_worker_uses_its_slots_for_many_messages(crew: Crew) -> None:
+    crew.send("counted", *map(str, range(30)))
+    crew.start(app="django_shop:app")
+    until(lambda: crew.completed("counted") == 30)
+    assert crew.traced("1") == [["1"]] * 30
+
+
 @pytest.mark.usefixtures("effect")
 def test_a_hook_that_writes_with_django_survives_the_loss_of_its_connection(crew: Crew) -> None:
     written = "select count(*) from effect where id = %s"

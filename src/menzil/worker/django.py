@@ -6,18 +6,28 @@ would fail every message.
 
 What an async handler asks the ORM for runs in one thread of asgiref, on one connection for all async handlers. Between
 the messages of one of them others are in the middle of their work, so this connection is looked after when none of them
-is under way; meanwhile only one that broke is closed.
+is under way; meanwhile only one that broke is closed. That thread does one thing after the other, so no message waits
+for it: what is handed to it now is done before anything that a handler asks for later.
 """
 
 from __future__ import annotations
 
 import sys
-from asyncio import CancelledError
+from asyncio import Task, get_running_loop, sleep
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any
 
+from menzil.worker.log import Hide, Log
+
+#: What is done with connections: close those that are older than Django keeps them, or those that broke.
+OLD, BROKEN = "old", "broken"
+
+_LOG = Log(Hide())
 _under_way: set[object] = set()  # messages that async handlers have begun
+_closing: set[Task[None]] = set()  # a task to which nothing refers may be collected
+_unsent: set[object] = set()  # those that asgiref's thread has not got yet
+_waiting: set[str] = set()  # kinds that the thread has not begun
 
 
 def _databases() -> Any:
@@ -49,31 +59,70 @@ def tidily_awaited(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitab
     if db is None:
         return call
     in_thread = import_module("asgiref.sync").sync_to_async
-    close_old, close_broken = in_thread(db.close_old_connections), in_thread(_close_broken)
+    close_old, close_broken = in_thread(_close_old), in_thread(_close_broken)
 
     async def tidy(*args: Any) -> Any:
-        message, alone = object(), not _under_way
-        _under_way.add(message)
-        try:
-            if alone:
-                await close_old()
-            result = await call(*args)
-        except CancelledError:
-            _under_way.discard(message)
-            raise  # without waiting for the thread: the worker may be about to end
-        except BaseException:
-            _under_way.discard(message)
-            await (close_broken(db) if _under_way else close_old())
-            raise
-        _under_way.discard(message)
+        message = object()
         if not _under_way:
-            await close_old()
-        return result
+            _hand_over(OLD, close_old, db)
+        _under_way.add(message)
+        is_raised = True
+        try:
+            if _unsent:
+                await sleep(0)  # the thread gets them before what this handler asks for
+            result = await call(*args)
+            is_raised = False
+            return result
+        finally:
+            _under_way.discard(message)
+            if not _under_way:
+                _hand_over(OLD, close_old, db)
+            elif is_raised:
+                _hand_over(BROKEN, close_broken, db)
 
     return tidy
 
 
+def _hand_over(kind: str, closing: Callable[[Any], Awaitable[None]], db: Any) -> None:
+    """Let asgiref's thread do it when its turn comes.
+
+    In a task of its own, and so in a context of its own: asgiref sets a variable in the context that awaits its thread,
+    and a slot whose context changed is not used again. Where the thread hangs, the end of the worker leaves it behind.
+    """
+    if kind in _waiting:
+        return  # it comes after all that has happened, and before what is asked for from now on
+    try:
+        loop = get_running_loop()
+    except RuntimeError:
+        return  # the loop is over, and a handler that it left is thrown away
+    sign = object()
+
+    async def close() -> None:
+        _unsent.discard(sign)
+        try:
+            await closing(db)
+        except Exception as error:
+            _LOG.warning("connection_not_closed", error=f"{type(error).__name__}: {error}")
+
+    def end(task: Task[None]) -> None:
+        _closing.discard(task)
+        _unsent.discard(sign)
+        _waiting.discard(kind)
+
+    _waiting.add(kind)
+    _unsent.add(sign)
+    task = loop.create_task(close(), name="menzil-django")
+    _closing.add(task)
+    task.add_done_callback(end)
+
+
+def _close_old(db: Any) -> None:
+    _waiting.discard(OLD)
+    db.close_old_connections()
+
+
 def _close_broken(db: Any) -> None:
+    _waiting.discard(BROKEN)
     for one in db.connections.all(initialized_only=True):
         if one.errors_occurred and not one.in_atomic_block and not one.is_usable():
             one.close()
