@@ -138,7 +138,6 @@ class ProjectTests(SimpleTestCase):
         self.assertIn("Channel streams is ", err.getvalue())
         self.assertEqual(others.getvalue(), "")
 
-    @once
     def test_a_program_without_a_script_calls_the_command(self) -> None:
         text = """if True:
             import django
