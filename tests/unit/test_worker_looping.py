@@ -35,7 +35,14 @@ def test_threads_are_as_many_as_asyncio_has_and_are_used_again() -> None:
 
 def test_jobs_that_are_cancelled_are_not_begun() -> None:
     pool, gate = Daemons(), threading.Event()
-    running = [pool.submit(gate.wait, 60) for _ in range(pool._max_workers)]
+    begun = threading.Barrier(pool._max_workers + 1)
+
+    def run() -> bool:
+        begun.wait(60)
+        return gate.wait(60)
+
+    running = [pool.submit(run) for _ in range(pool._max_workers)]
+    begun.wait(60)
     waiting: Future[bool] = pool.submit(gate.wait, 60)
     pool.shutdown(wait=False, cancel_futures=True)
     assert waiting.cancelled()

@@ -18,12 +18,9 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any
 
-from menzil.worker.log import Hide, Log
-
 #: What is done with connections: close those that are older than Django keeps them, or those that broke.
 OLD, BROKEN = "old", "broken"
 
-_LOG = Log(Hide())
 _under_way: set[object] = set()  # messages that async handlers have begun
 _closing: set[Task[None]] = set()  # a task to which nothing refers may be collected
 _unsent: set[object] = set()  # those that asgiref's thread has not got yet
@@ -102,7 +99,9 @@ def _hand_over(kind: str, closing: Callable[[Any], Awaitable[None]], db: Any) ->
         try:
             await closing(db)
         except Exception as error:
-            _LOG.warning("connection_not_closed", error=f"{type(error).__name__}: {error}")
+            from menzil.worker.log import Hide, Log  # here: a program that only imports Worker needs no log
+
+            Log(Hide()).warning("connection_not_closed", error=f"{type(error).__name__}: {error}")
 
     def end(task: Task[None]) -> None:
         _closing.discard(task)
