@@ -15,7 +15,7 @@ class Inputs:
     peak: float = 3  # times the average
     export: float = 27_000  # a second, verified, of a driver with two busy cores: median of 16, 27, 36 thousand
     stored: float = 100  # bytes of a message in Parquet with zstd: 49 MB for 500,000 with small payloads in those runs
-    wal: float = 411  # bytes of WAL for a life, batches of 100; CHANGELOG
+    wal: float = 400  # bytes of WAL for a life, batches of 100; CHANGELOG
     disk: float = 500  # bytes of an ended message in PostgreSQL, indexes included: assumed, not measured
     file: float = 512e6  # bytes of a data file after compaction
     manifest: float = 275  # bytes that a manifest has of a file: bench.lake_scale
